@@ -6,7 +6,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real
 from crossopt.crossflow.layer import Layer
-from crossopt.crossflow.pipeline import FullestStage, Slots, Terms, bubble, exposed_exchange, step_time, unheld_time, whole_backward
+from crossopt.crossflow.pipeline import FullestStage, Slots, Terms, bubble, exposed_exchange, full_backward, step_time, unheld_time
 from crossopt.crossflow.records import dataclass
 
 Items = tuple[tuple[str, Real], ...]
@@ -72,7 +72,7 @@ def step_items(needed: Terms, slot: Slots, layer: Layer, stage: FullestStage) ->
         ("tensor exchange", runs * layer.tensor),
         ("context exchange", runs * layer.context),
         ("expert exchange", runs * layer.expert),
-        ("kernel launch", runs * (layer.launch + (whole_backward(needed) - layer.backward))),
+        ("kernel launch", runs * (layer.launch + (full_backward(needed) - layer.backward))),
         ("weight gathers", runs * stage.gathers),
         ("host traffic", runs * stage.host),
         ("embedding and head", needed.microbatches * stage.edges),

@@ -21,7 +21,7 @@ from crossopt.crossflow.parameters import (
     head_biases,
     head_parameters,
     norm_parameters,
-    one_norm,
+    norm_size,
     prediction_parameters,
     router_parameters,
 )
@@ -188,7 +188,7 @@ def _output_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real
     table = model.vocabulary * model.hidden / sharding.tensor
     single = (sharding.pipeline < 1.5) | is_v(sharding.schedule) | is_both_ways(sharding.schedule)
     alone, last = head_parameters(model) / sharding.tensor, table + head_biases(model) / sharding.tensor
-    head = np.where(single, alone, last) + one_norm(model)
+    head = np.where(single, alone, last) + norm_size(model)
     if model.prediction_layers:
         head = head + model.prediction_layers * prediction_parameters(model)
         head = head + np.where(single | model.tied, 0.0, table)

@@ -32,7 +32,7 @@ from crossopt.crossflow.parameters import (
     expert_parameters,
     head_biases,
     norm_parameters,
-    one_norm,
+    norm_size,
     prediction_parameters,
     router_parameters,
 )
@@ -69,7 +69,7 @@ def operators(model: Transformer, hardware: Hardware, microbatch: int) -> tuple[
     for number in range(1, model.stack + 1):
         nodes += _layer(kind_of_layer(model, number), alone, hardware, f"layer {number}", nodes[-1].name)
     last = head(model, alone, hardware)
-    weights = model.vocabulary * model.hidden + one_norm(model)  # a tied head may be elsewhere and has a copy of its own
+    weights = model.vocabulary * model.hidden + norm_size(model)  # a tied head may be elsewhere and has a copy of its own
     weights += head_biases(model) + model.prediction_layers * prediction_parameters(model)
     nodes.append(Operator("head", *_halves(last, HEAD_FORWARD), float(weights), 0.0, (nodes[-1].name,)))
     return tuple(nodes)

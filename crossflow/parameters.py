@@ -33,10 +33,10 @@ def copied_parameters(model: Transformer) -> int:
 
 def norm_parameters(model: Transformer) -> int:
     """Parameters of the norms of a layer."""
-    return model.norms * one_norm(model)
+    return model.norms * norm_size(model)
 
 
-def one_norm(model: Transformer) -> int:
+def norm_size(model: Transformer) -> int:
     """Parameters of one norm: a scale and, if norms have biases, a shift."""
     return model.hidden * (2 if model.biased("norms") else 1)
 
@@ -76,7 +76,7 @@ def head_biases(model: Transformer) -> int:
 def prediction_parameters(model: Transformer) -> int:
     """Parameters of a layer that predicts a further token, beyond those of a layer: 2 h^2 to join two inputs, and three norms. Embedding
     and head are the network's own (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2)."""
-    return 2 * model.hidden * model.hidden + 3 * one_norm(model)
+    return 2 * model.hidden * model.hidden + 3 * norm_size(model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def trained_parameters(model: Transformer) -> int:
 def parameters(model: Transformer) -> int:
     """All parameters, with the final norm; layers that predict further tokens are not counted, as in published sizes."""
     layers = sum(count * layer_parameters(kind) for count, kind in _layers_by_kind(model))
-    return layers + embedding_parameters(model) + head_parameters(model) + one_norm(model)
+    return layers + embedding_parameters(model) + head_parameters(model) + norm_size(model)
 
 
 def active_parameters(model: Transformer) -> int:

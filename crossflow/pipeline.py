@@ -200,10 +200,10 @@ def passes(terms: Terms) -> tuple[Real, Real]:
 def alone(terms: Terms) -> tuple[Real, Real]:
     """One layer forward and backward with its weight gathers, without the host link."""
     forward = window(terms.forward, terms.hidden_gather, terms.gather_forward, terms.lost)
-    return forward, window(whole_backward(terms), terms.hidden_gather, terms.gather_backward, terms.lost)
+    return forward, window(full_backward(terms), terms.hidden_gather, terms.gather_backward, terms.lost)
 
 
-def whole_backward(terms: Terms) -> Real:
+def full_backward(terms: Terms) -> Real:
     """One layer backward, in one part or in two."""
     if not np.any(terms.schedule):
         return terms.backward
@@ -393,7 +393,7 @@ def fullest_slot(terms: Terms, slot: Slots | None = None) -> FullestStage:
     first_edges, last_edges = edges(terms)
     return FullestStage(
         layers=np.where(is_first, stage_layers[0], np.where(is_middle, stage_layers[1], stage_layers[2])),
-        gathers=(alone_forward - terms.forward) + (alone_backward - whole_backward(terms)),
+        gathers=(alone_forward - terms.forward) + (alone_backward - full_backward(terms)),
         host=(forward - alone_forward) + (backward - alone_backward),
         edges=np.where(is_first, first_edges, np.where(is_middle, 0.0, last_edges)),
         transfers=(common - split.least * forward) + (slot.backward - split.least * backward),

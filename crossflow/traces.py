@@ -747,7 +747,7 @@ class Drawn:
     busy: float
 
 
-def drawn_like(graph: Graph, seed: int, nearness: float = 0.05) -> Drawn:
+def random_like(graph: Graph, seed: int, nearness: float = 0.05) -> Drawn:
     """A graph with the statistics of this one whose span and busy time differ by no more than a share."""
     begins = replay(graph).begins
     span, busy = figures_of(graph)

@@ -129,7 +129,7 @@ def by_bits(name: str, x: Variable, y: Variable, points: Points) -> Encoding:
     return Encoding((*weights, *bits), tuple(rows))
 
 
-def whole_pieces(value: Callable[[int], int], low: int, high: int, good: Callable[[int, int], bool]) -> tuple[tuple[int, int], ...]:
+def integer_pieces(value: Callable[[int], int], low: int, high: int, good: Callable[[int, int], bool]) -> tuple[tuple[int, int], ...]:
     """Points from low to high at distances that are powers of two, doubled while `good(p, q)` says that the piece from p to q will do."""
     points = [(low, value(low))]
     while points[-1][0] < high:
@@ -167,5 +167,5 @@ def _scale(name: str, points: Points) -> int:
     scale = max(lengths)
     odd = [length for length in lengths if scale % length]
     if odd:
-        raise ValueError(f"{name}: a piece of length {odd[0]} does not divide the longest, {scale}; `whole_pieces` makes lengths that do")
+        raise ValueError(f"{name}: a piece of length {odd[0]} does not divide the longest, {scale}; `integer_pieces` makes lengths that do")
     return scale

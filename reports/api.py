@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import key_compared, read_question, several_text
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
-from crossopt.instances.files.saved import kind_of, write_whole
+from crossopt.instances.files.saved import kind_of, write_atomically
 from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.kinds import KINDS, is_result_file, kind_in, kind_of_file, question_path
 from crossopt.instances.question import Question, kind_of_question, read_again, read_given
@@ -621,7 +621,7 @@ def report(*results: Answer | str | Path, form: str = "html", out: str | Path | 
         text = page_of(*paths, check=check) if form == "html" else tables_on(form, paths, check)
     if out is None:
         return text
-    write_whole(Path(out), text)
+    write_atomically(Path(out), text)
     return Path(out)
 
 

@@ -228,7 +228,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _accuracy(options: argparse.Namespace) -> int:
     import json  # noqa: PLC0415
 
-    from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
+    from crossopt.instances.files.saved import write_atomically  # noqa: PLC0415
     from crossopt.instances.measured.kernels import kernels_in  # noqa: PLC0415
     from crossopt.instances.measured.runs import read_measured  # noqa: PLC0415
     from crossopt.reports.render.terminal import terminal  # noqa: PLC0415
@@ -257,7 +257,7 @@ def _accuracy(options: argparse.Namespace) -> int:
     report = f"{json.dumps(document(name, result), indent=2, allow_nan=False)}\n" if options.json else terminal(sheet)
     try:
         if options.plot and result.predictions:
-            write_whole(options.plot, plot(name, result))
+            write_atomically(options.plot, plot(name, result))
         elif options.plot:
             sys.stderr.write(f"--plot {options.plot}: not written, as no run could be priced\n")
     finally:  # a full disk must not cost the answer
@@ -276,7 +276,7 @@ def _refuse_forms(options: argparse.Namespace) -> None:
 
 
 def _accuracy_as(options: argparse.Namespace, result: "Accuracy") -> int:
-    from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
+    from crossopt.instances.files.saved import write_atomically  # noqa: PLC0415
     from crossopt.reports.render.paper import sheet_in  # noqa: PLC0415
     from crossopt.reports.sheets.accuracy import accuracy_sheet, document  # noqa: PLC0415
 
@@ -284,7 +284,7 @@ def _accuracy_as(options: argparse.Namespace, result: "Accuracy") -> int:
     if options.out is None or str(options.out) == "-":
         sys.stdout.write(written)
     else:
-        write_whole(options.out, written)
+        write_atomically(options.out, written)
     return ANSWERED if result.predictions else INVALID
 
 
@@ -319,7 +319,7 @@ def _accuracy_of_serving(options: argparse.Namespace) -> int:
 
 
 def _calibrate(options: argparse.Namespace) -> int:
-    from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
+    from crossopt.instances.files.saved import write_atomically  # noqa: PLC0415
     from crossopt.reports.sheets.kernels import fitted_sections  # noqa: PLC0415
 
     check_target(options.out)
@@ -331,7 +331,7 @@ def _calibrate(options: argparse.Namespace) -> int:
         usage(str(error))
     try:
         if options.out and str(options.out) != "-":
-            write_whole(options.out, text)
+            write_atomically(options.out, text)
     finally:
         sys.stdout.write(text)
     return ANSWERED

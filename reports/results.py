@@ -16,7 +16,7 @@ from crossopt.crossflow.plan import Plan
 from crossopt.instances.catalogue.workload import repeated_share
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.errors import RefusedError, install_text
-from crossopt.instances.files.saved import naming, write_whole
+from crossopt.instances.files.saved import naming, write_atomically
 from crossopt.instances.files.units import nearest, rounded_quantity
 from crossopt.instances.kinds import KINDS
 from crossopt.reports.sheets.amounts import amount, digits, time_of
@@ -42,7 +42,7 @@ class Plot:
         """Write the picture as SVG, or as PDF where the path ends in `.pdf` (`pip install 'crossopt[figures]'`)."""
         path = Path(path)
         if path.suffix != ".pdf":
-            write_whole(path, self.svg)
+            write_atomically(path, self.svg)
             return path
         if find_spec("reportlab") is None:
             raise RefusedError(f"a picture as PDF needs reportlab (`{install_text('figures')}`), or save it as .svg")
@@ -369,7 +369,7 @@ class Answer:
 
     def save(self, path: str | Path) -> None:
         """Write the result to a file for `check` and `report`."""
-        write_whole(Path(path), to_text(self.result))
+        write_atomically(Path(path), to_text(self.result))
 
     @property
     def name(self) -> str:

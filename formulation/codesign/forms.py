@@ -27,7 +27,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.codesign.choices import Chip, Codesign, Part, Point, Tangents, offered
 from crossopt.formulation.codesign.tangent import lift_row, starts_of, with_strong_rows, with_weak_rows
 from crossopt.formulation.model import Linear, Table, Terms, Variable, ceiled, floored, quantum_for
-from crossopt.formulation.piecewise import by_bits, whole_pieces
+from crossopt.formulation.piecewise import by_bits, integer_pieces
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners
 from crossopt.instances.codesign.instance import Instance
 
@@ -262,7 +262,7 @@ def reciprocal(chip: Chip, part: Part) -> Reciprocal:
     def lowered(x: int) -> int:
         return int(_UNITS * low / x / (1.0 + ERROR))
 
-    points = whole_pieces(lowered, low, max(high, low + 1), lambda p, q: sinh(log(q / p) / 2.0) ** 2 <= ERROR)
+    points = integer_pieces(lowered, low, max(high, low + 1), lambda p, q: sinh(log(q / p) / 2.0) ** 2 <= ERROR)
     rate = Variable(f"rate of {part.name}", low, max(high, low + 1))
     return Reciprocal(rate, Variable(f"unit time of {part.name}", 0, _UNITS), rates_in_quanta, _UNITS * low / rates_in_quanta, points)
 

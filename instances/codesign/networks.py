@@ -305,7 +305,7 @@ def link_of(level: Level, usual: Link) -> Link:
     )
 
 
-def whole_link_of(level: Level, report: Report) -> Link | None:
+def complete_link(level: Level, report: Report) -> Link | None:
     """A link stated in the question; None if it follows from the technology."""
     given = LinkSection(level.given.bandwidth, level.given.latency, level.given.setup, level.given.ring_latency)
     if given == LinkSection():

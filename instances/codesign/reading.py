@@ -35,7 +35,7 @@ from crossopt.instances.codesign.instance import (
     goal_of,
     prices_of,
 )
-from crossopt.instances.codesign.networks import Levels, levels_of, link_bandwidths, link_of, whole_link_of
+from crossopt.instances.codesign.networks import Levels, complete_link, levels_of, link_bandwidths, link_of
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_choices import Report, plan_options
 from crossopt.instances.codesign.section import (
@@ -357,7 +357,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         variants=tuple(constants_with(variant, file.factors, []) for variant in fitted),
         setups=setups_of(entry, section.constants),
         levels=tuple("intra" if level.links == "node" else "inter" for level in levels),
-        overrides=tuple(whole_link_of(level, report) for level in levels),
+        overrides=tuple(complete_link(level, report) for level in levels),
         joins=tuple(Join(level.shape, level.joined, level.share, level.given.reduces) for level in levels),
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),
         prices=technologies.usual_prices(entry, section.logic or node, section.memory),

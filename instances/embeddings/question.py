@@ -31,9 +31,9 @@ from crossopt.instances.embeddings.tables import (
     MOST_TABLES,
     Table,
     TableList,
-    drawn_tables,
     faults_of_names,
     faults_of_table,
+    random_tables,
     tables_in,
 )
 from crossopt.instances.files.graphs import text_of
@@ -331,7 +331,7 @@ def _tables(file: EmbeddingsFile, written: Written) -> TableList:
     source = file.tables
     if isinstance(source, TablesSection):
         if source.file is None:
-            return TableList(drawn_tables(source.count or 0, source.seed), {})
+            return TableList(random_tables(source.count or 0, source.seed), {})
         with written.reading("tables.file"):
             text = written.files.text(source.file, text_of)
         return tables_in(text, source.file)

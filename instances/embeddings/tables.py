@@ -338,7 +338,7 @@ _MEAN: Final = 15.81
 _DIMENSIONS: Final = {16: 10, 32: 20, 64: 35, 96: 8, 128: 18, 192: 4, 256: 5}
 
 
-def drawn_tables(count: int, seed: int) -> tuple[Table, ...]:
+def random_tables(count: int, seed: int) -> tuple[Table, ...]:
     """Tables like those of a large recommendation model: rows log-normal, poolings scaled to the measured mean, reuse by size."""
     random = Random(seed)
     found = [_drawn(random, place) for place in range(count)]

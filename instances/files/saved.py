@@ -20,7 +20,7 @@ _LONGEST = 100
 """Longest file name in bytes, without the endings that are added."""
 
 
-def write_whole(path: Path, text: str | bytes) -> None:
+def write_atomically(path: Path, text: str | bytes) -> None:
     """Write a text or bytes atomically: readers never see a part of it, and an old file stays until then.
 
     A link stays a link; a device, such as /dev/null, is written to as it is. An OSError says the name of the file.
@@ -89,7 +89,7 @@ def file_name(name: str) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Raise an OSError if `write_whole` could not write there, tested with a temporary file beside it.
+    """Raise an OSError if `write_atomically` could not write there, tested with a temporary file beside it.
 
     Permissions do not tell: a superuser has them all, and yet cannot write to /proc or to a disk that is mounted to be read.
     """

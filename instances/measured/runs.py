@@ -431,7 +431,7 @@ _HEADS: Final[Sequence[tuple[str, int, int]]] = (("bloom.*pre-runs", 14400, 32),
 train/tr11-176B-ml/chronicles-prequel.md, in the commands before its tables."""
 
 
-def heads_told(source: str, hidden: int) -> int | None:
+def stated_heads(source: str, hidden: int) -> int | None:
     """What the source says elsewhere."""
     return next((heads for pattern, size, heads in _HEADS if size == hidden and re.search(pattern, source.casefold())), None)
 
@@ -715,7 +715,7 @@ def _workload(row: Row, gpu: str, stack: Framework, inferred: list[str]) -> Tran
         name=model,
         layers=layers,
         hidden=hidden,
-        heads=_count_or(row, "heads", lambda: heads_told(row.texts["source"], hidden) or _heads(hidden, row.counts["tp"] or 1), inferred),
+        heads=_count_or(row, "heads", lambda: stated_heads(row.texts["source"], hidden) or _heads(hidden, row.counts["tp"] or 1), inferred),
         ffn=_count_or(row, "ffn", lambda: _usual_ffn(hidden, family), inferred),
         vocabulary=_count_or(row, "vocab", lambda: _VOCABULARY, inferred),
         sequence=sequence,

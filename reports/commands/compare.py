@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.files.saved import read_as, write_whole
+from crossopt.instances.files.saved import read_as, write_atomically
 from crossopt.instances.kinds import KINDS, kind_of_file, question_path
 from crossopt.instances.studies.study import MOST_SWEPT, read_study
 from crossopt.reports.commands.console import (
@@ -189,6 +189,6 @@ def _deliver(options: Namespace, study: Study, code: int) -> None:
             from crossopt.reports.render.paper import sheet_in  # noqa: PLC0415
             from crossopt.reports.sheets.study import study_sheet  # noqa: PLC0415
 
-            write_whole(options.chart, sheet_in("html", study_sheet(study), json.loads(text_of(study))))
+            write_atomically(options.chart, sheet_in("html", study_sheet(study), json.loads(text_of(study))))
     finally:  # a full disk must not cost the answer
         hand_over(shown, code, written, options.out)

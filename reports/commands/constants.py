@@ -12,7 +12,7 @@ from typing import Any
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.files.dataclass_json import from_plain, to_plain
-from crossopt.instances.files.saved import read_as, write_whole
+from crossopt.instances.files.saved import read_as, write_atomically
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands.console import check_target, code_of, refuse_overwriting_question, seconds_of, usage
 from crossopt.reports.commands.keeper import Kept, keeper
@@ -67,7 +67,7 @@ def explain_constants(options: Namespace) -> Status:
     saved, picture = to_text(instance.document, found), alone(deciding_picture(found)) if found.constants else ""
     for target, content in ((options.out, saved), (options.svg, picture)):
         if target and str(target) != "-" and content:
-            write_whole(target, content)
+            write_atomically(target, content)
     hand_over(picture if str(options.svg) == "-" else saved if str(options.out) == "-" else text, code_of(_status(found), unproved=False))
     return _status(found)
 

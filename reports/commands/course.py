@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from crossopt.instances.files.saved import naming, write_whole
+from crossopt.instances.files.saved import naming, write_atomically
 from crossopt.reports.commands.console import check_target, usage
 from crossopt.solvers.grading.assignments.expert import question
 from crossopt.solvers.grading.classes import (
@@ -154,7 +154,7 @@ def grade(options: argparse.Namespace) -> int:
     text = FORMATS[options.format](found)
     try:
         if options.out and str(options.out) != "-":
-            write_whole(options.out, text)
+            write_atomically(options.out, text)
     finally:
         sys.stdout.write(text)
     return _REFUSED if found.refused else _GRADED
@@ -201,7 +201,7 @@ def _grade_class(options: argparse.Namespace) -> int:
     grades: dict[str, dict[str, Grade]] = {}
     for row in grade_class(found.handed, asking, journal, _progress):
         grades.setdefault(row.handed.student, {})[row.grade.assignment] = row.grade
-    write_whole(options.out, class_csv(found.students, grades))
+    write_atomically(options.out, class_csv(found.students, grades))
     _write_more(options, found, grades)
     for unlisted in found.strangers:
         sys.stdout.write(f"left out: {unlisted}\n")
@@ -222,13 +222,13 @@ def _write_more(options: argparse.Namespace, found: Class, grades: dict[str, dic
             directory = options.feedback / student
             directory.mkdir(parents=True, exist_ok=True)
             for name, grade in own.items():
-                write_whole(directory / f"{name}.txt", FORMATS["text"](grade))
+                write_atomically(directory / f"{name}.txt", FORMATS["text"](grade))
     if options.similar:
         pairs = [(p.assignment, p.first, p.second, f"{p.share:.2f}", str(p.prints)) for p in find_similar(found.handed)]
-        write_whole(options.similar, table_csv([("assignment", "student", "other", "share", "fingerprints"), *pairs]))
+        write_atomically(options.similar, table_csv([("assignment", "student", "other", "share", "fingerprints"), *pairs]))
     if options.board:
         above = {student: grade.above for student, own in grades.items() for grade in own.values() if grade.above is not None}
-        write_whole(options.board, board_text("Above the proved bound, by hand", above))
+        write_atomically(options.board, board_text("Above the proved bound, by hand", above))
 
 
 def course(options: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from crossopt.instances.codesign.plan_groups import why_no_chip
 from crossopt.instances.codesign.question import read_instance, read_single_scale
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.dataclass_json import to_plain
-from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands.console import check_target, code_of, refuse_overwriting_question, seconds_of, usage
 from crossopt.reports.commands.keeper import Keeping, Kept, keeper
@@ -274,7 +274,7 @@ def _explain_relaxation(options: Namespace) -> Status:
     try:
         for target, content in ((options.out, text), (options.svg, relaxation_svg(found))):
             if target and str(target) != "-":
-                write_whole(target, content)
+                write_atomically(target, content)
     finally:  # a full disk must not cost the answer
         sys.stdout.write(printed)
     return "FEASIBLE"

@@ -28,7 +28,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion
 from crossopt.instances.codesign.question import narrowing, read_instance, read_question, saved_single_scale, several_text
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
-from crossopt.instances.files.saved import file_name, kind_of, naming, write_whole
+from crossopt.instances.files.saved import file_name, kind_of, naming, write_atomically
 from crossopt.instances.kinds import KINDS, holds_result, name_of
 from crossopt.instances.layers.network import has_operands
 from crossopt.instances.layers.splits import COPY, parts_of
@@ -172,7 +172,7 @@ def export_strategies(path: Path, form: str, out: Path | None) -> None:
     if out is None or str(out) == "-":
         sys.stdout.write(text)
     else:
-        write_whole(out, text)
+        write_atomically(out, text)
 
 
 def export_parts(path: Path, form: str, out: Path | None) -> None:
@@ -199,7 +199,7 @@ def export_parts(path: Path, form: str, out: Path | None) -> None:
     if out is None or str(out) == "-":
         sys.stdout.write(text)
     else:
-        write_whole(out, text)
+        write_atomically(out, text)
 
 
 _UNQUANTISED = frozenset(("fp32", "tf32", "bf16", "fp16"))
@@ -370,7 +370,7 @@ def export_certificate(path: Path, out: Path | None) -> None:
         partial_file.write_bytes(gzip.compress(text.encode(), mtime=0))
         partial_file.replace(out)
     else:
-        write_whole(out, text)
+        write_atomically(out, text)
 
 
 def _of_strategies(path: Path) -> dict[str, Any]:
@@ -419,7 +419,7 @@ def export_vipr(path: Path, out: Path | None) -> None:
     if out is None or str(out) == "-":
         sys.stdout.write(certificate.text)
     else:
-        write_whole(out, certificate.text)
+        write_atomically(out, certificate.text)
 
 
 def _no_certificate(what: str, result: Result[Any, Any]) -> str:

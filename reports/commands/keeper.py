@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import ModelError, VerificationError
-from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.saved import write_atomically
 from crossopt.solvers.answer import Limits, Progress, Result, SearchOutcome, Watch
 from crossopt.solvers.family import ProblemType, certify, quick_answer
 from crossopt.solvers.processes import LENGTH, end_with, ending_of, packed
@@ -253,7 +253,7 @@ def put(answer: Kept, out: Path | None) -> None:
     try:
         spared = answer.spare and out is not None and out.is_file() and out.stat().st_size > 0
         if answer.out is not None and out is not None and str(out) != "-" and not spared:
-            write_whole(out, answer.out)
+            write_atomically(out, answer.out)
     finally:  # a full disk must not cost the answer
         sys.stdout.write(answer.shown)
 

@@ -14,7 +14,7 @@ from crossopt.crossflow.operator_costs import OPERATORS, kept_tensors
 from crossopt.crossflow.operator_graph import OperatorGraph, shared_weights, values_in, weight_values
 from crossopt.instances.errors import RefusedError, install_text
 from crossopt.instances.files.careful import opened
-from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.operators.graph_file import ONNX_NAMES, graph_text, is_operators, read_graph
 from crossopt.instances.operators.torch_export import ATEN_NAMES, graph_of_module, read_torch
 from crossopt.reports.commands.console import ANSWERED, check_target, code_of, refuse_overwriting_data, seconds_of
@@ -77,10 +77,10 @@ def result_written(
         result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest)
     if options.save is not None:
         if written.graph_file:
-            write_whole(options.save.parent / written.graph_file, written.graph)
-        write_whole(options.save, written.text)
+            write_atomically(options.save.parent / written.graph_file, written.graph)
+        write_atomically(options.save, written.text)
     if options.out is not None:
-        write_whole(options.out, to_text(result))
+        write_atomically(options.out, to_text(result))
     sys.stdout.write(fitted(text_of(kind, question, result, options.verbose)))
     return result
 
@@ -117,7 +117,7 @@ class Network:
 
     def save(self, path: str | Path) -> Path:
         """Write the file that questions name: `graph: resnet.json`."""
-        write_whole(Path(path), graph_text(self.graph))
+        write_atomically(Path(path), graph_text(self.graph))
         return Path(path)
 
 
@@ -174,7 +174,7 @@ def _import_network(options: Namespace, path: Path) -> int:
             sys.stderr.write(summary)
             sys.stdout.write(text)
         else:
-            write_whole(options.out, text)
+            write_atomically(options.out, text)
     return ANSWERED
 
 
@@ -188,7 +188,7 @@ def _write_named(target: Path | None, path: Path, graph: OperatorGraph) -> None:
     refuse_overwriting_data(target, path, "--named", _ITSELF)
     from crossopt.instances.operators.onnx_model import named_copy  # noqa: PLC0415
 
-    write_whole(target, named_copy(path, graph, target))
+    write_atomically(target, named_copy(path, graph, target))
 
 
 def _text(graph: OperatorGraph) -> str:

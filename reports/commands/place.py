@@ -12,7 +12,7 @@ from time import monotonic
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.codesign.short import device_named, groups_in
 from crossopt.instances.errors import InstanceError, RefusedError
-from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.files.written import Files
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.operators.graph_file import graph_text
@@ -106,7 +106,7 @@ def checkpoint(options: Namespace) -> int:
     if options.policy is not None and result.answer is not None:
         from crossopt.reports.launching.checkpointing import policy_text  # noqa: PLC0415 - of this option alone
 
-        write_whole(options.policy, policy_text(question, result))
+        write_atomically(options.policy, policy_text(question, result))
     return code_of(result.status, unproved=False)
 
 

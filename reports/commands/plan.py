@@ -29,7 +29,7 @@ from crossopt.instances.codesign.short import (
     seconds_of_deadline,
 )
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.question import read_given
 from crossopt.reports.commands.console import ANSWERED, INFEASIBLE, NO_DESIGN, check_target, seconds_of, usage
@@ -128,11 +128,11 @@ def plan(options: Namespace) -> int:
     except InstanceError as error:
         usage(faults_by_option(error))
     if options.save is not None:
-        write_whole(options.save, question_text(best.run, best.group, options.save.parent))
+        write_atomically(options.save, question_text(best.run, best.group, options.save.parent))
     if options.out is not None:
         others = [_compared(trial) for trial in _alternatives(best, tried, options)]
         noted = (*best.result.notes, f"compared by `plan`: {'; '.join(others)}") if others else best.result.notes
-        write_whole(options.out, to_text(replace(best.result, notes=noted)))
+        write_atomically(options.out, to_text(replace(best.result, notes=noted)))
     sys.stdout.write(_as_json(best, tried) if options.json else fitted(text))
     if best.result.value is None:
         return INFEASIBLE if best.result.proved else NO_DESIGN

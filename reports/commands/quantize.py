@@ -14,7 +14,7 @@ from crossopt.instances.catalogue.registry import is_path
 from crossopt.instances.codesign.short import device_named
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.graphs import text_of as text_of_file
-from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Files
 from crossopt.instances.layers.network import has_operands
@@ -65,7 +65,7 @@ def _write_template(options: Namespace) -> int:
         usage(f"--formats: {quoted(strange[0]) if strange[0] else 'names of formats are needed'} ({known}; the table has a row for each)")
     layers = [node for node in graph.nodes if has_operands(node)]
     rows = [f"{_cell(node.name)},{one},,{node.operator},{weight_values(graph, node)},{node.macs}" for node in layers for one in formats]
-    write_whole(options.losses_template, "\n".join(("layer,format,quality,operator,weights,macs", *rows, "")))
+    write_atomically(options.losses_template, "\n".join(("layer,format,quality,operator,weights,macs", *rows, "")))
     sys.stdout.write(
         f"{options.losses_template}: {len(rows):,} rows; fill in the column quality with what is lost where this layer alone has the "
         "format, or take the row out: layers without one keep the base format\n"

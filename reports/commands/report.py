@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.instances.errors import Fault, InstanceError, VerificationError, install_text
-from crossopt.instances.files.saved import kind_of, naming, read_as, write_whole
+from crossopt.instances.files.saved import kind_of, naming, read_as, write_atomically
 from crossopt.instances.kinds import KINDS, STANDARD_INPUT, name_of
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
@@ -63,7 +63,7 @@ def report(options: Namespace) -> None:
     if str(target) == "-":
         sys.stdout.write(text)
         return
-    write_whole(target, text)
+    write_atomically(target, text)
     what = {"html": "report", "runs": "runs"}.get(options.form, "tables")
     sys.stdout.write(f"{target}: the {what} on {name_of(files[0]) if len(files) == 1 else f'{len(files)} results'}\n")
 
@@ -92,7 +92,7 @@ def figures(options: Namespace, target: Path) -> None:
 
 def _write_figure(path: Path, svg: str) -> None:
     if path.suffix == ".svg":
-        write_whole(path, svg)
+        write_atomically(path, svg)
         return
     from crossopt.reports.render.pdf import pdf_of  # noqa: PLC0415 - it needs a library that not everybody has
 
@@ -116,10 +116,10 @@ def runs_on(paths: Sequence[Path]) -> str:
 
 def page_of(*paths: Path, check: bool = False) -> str:
     """The page about saved results."""
-    return page_of_drawn(draw_results(paths, check), [path.name for path in paths])
+    return page_of_pictures(draw_results(paths, check), [path.name for path in paths])
 
 
-def page_of_drawn(found: Sequence[Drawn], names: Sequence[str]) -> str:
+def page_of_pictures(found: Sequence[Drawn], names: Sequence[str]) -> str:
     """The page about results that are drawn, of several beside each other."""
     return page(found[0].page) if len(found) == 1 else together_page(found, names)
 
@@ -132,7 +132,7 @@ def draw_results(paths: Sequence[Path], check: bool = False) -> list[Drawn]:
     found, refused = list[Drawn](), list[InstanceError | VerificationError]()
     for path in paths:
         try:
-            found.append(_proved(path, drawn_in(path)) if check else as_reported(drawn_in(path)))
+            found.append(_proved(path, picture_in(path)) if check else as_reported(picture_in(path)))
         except (InstanceError, VerificationError) as error:
             refused.append(error)
     for fault in refused[:-1]:
@@ -149,7 +149,7 @@ def _proved(path: Path, page: Drawn) -> Drawn:
     return as_reported(page) if report.unverified else as_proved(page)
 
 
-def drawn_in(path: Path) -> Drawn:
+def picture_in(path: Path) -> Drawn:
     """A result as its page has it, with its claims as they are."""
     kind = kind_of(path)
     if kind in PAGES:

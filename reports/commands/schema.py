@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import crossopt.instances
-from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.saved import write_atomically
 from crossopt.reports.commands.console import ANSWERED, usage
 
 ANY = "question"
@@ -55,7 +55,7 @@ def _for_editor(editor: str, path: Path, files: tuple[str, ...], write: bool) ->
     if after is None:
         usage(f"--write: {target} is there already and stays as it is (add what `crossopt schema --editor {editor}` prints)")
     target.parent.mkdir(exist_ok=True)
-    write_whole(target, after)
+    write_atomically(target, after)
     sys.stdout.write(f"{target}: {', '.join(files)} are checked by {path}\n")
     return ANSWERED
 

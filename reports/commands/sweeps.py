@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, Final
 
 from crossopt.instances.errors import FailedError
-from crossopt.instances.files.saved import check_writable, file_name, naming, write_whole
+from crossopt.instances.files.saved import check_writable, file_name, naming, write_atomically
 from crossopt.instances.files.units import nearest
 from crossopt.instances.kinds import kind_of_file, question_path
 from crossopt.instances.studies.study import MOST_SWEPT, StudyText, read_study
@@ -310,7 +310,7 @@ def table(options: Namespace, folder: Path) -> int:
     if options.out is None or str(options.out) == "-":
         sys.stdout.write(text)
     else:
-        write_whole(options.out, text)
+        write_atomically(options.out, text)
     for fault in cells.faults:
         sys.stderr.write(f"not used  {fault}\n")
     return ANSWERED
@@ -416,5 +416,5 @@ def script(options: Namespace, path: Path) -> int:
     if options.out is None or str(options.out) == "-":
         sys.stdout.write(text)
     else:
-        write_whole(options.out, text)
+        write_atomically(options.out, text)
     return ANSWERED

@@ -16,7 +16,7 @@ from crossopt.crossflow.astra.npus import StuckError, Task, overfull, replay_npu
 from crossopt.crossflow.traces import EDGES, KINDS, Graph, Replayed, critical_path, replay
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.graphs import text_of
-from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.network.collective import Simulated, remote_memory, simulated
 from crossopt.instances.traces.any_form import read_any
 from crossopt.instances.traces.chakra import messages_in, node_in
@@ -306,6 +306,6 @@ def import_traces(options: Namespace) -> int:
         sys.stderr.write(text)
         sys.stdout.write(graph)
     else:
-        write_whole(options.out, graph)
+        write_atomically(options.out, graph)
         sys.stdout.write(text)
     return ANSWERED

@@ -387,7 +387,7 @@ class Pair:
     tip: str
 
 
-def pairs_drawn(titles: Titles, pairs: Sequence[Pair], band: float, axes: tuple[str, str]) -> str:
+def parity_plot(titles: Titles, pairs: Sequence[Pair], band: float, axes: tuple[str, str]) -> str:
     """The picture; `band` is a share of the figure across, and `axes` are across and upward."""
     values = [value for pair in pairs for value in (pair.across, pair.upward)]
     low, high = log10(min(values) / _MARGIN), log10(max(values) * _MARGIN)

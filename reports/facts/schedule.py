@@ -14,7 +14,7 @@ from crossopt.crossflow.hardware import Cluster, Hardware
 from crossopt.crossflow.layer import Pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.operators import EMBEDDING_FORWARD, HEAD_FORWARD
-from crossopt.crossflow.pipeline import Terms, exposed_exchange, passes, step_time, unheld_time, whole_backward, window
+from crossopt.crossflow.pipeline import Terms, exposed_exchange, full_backward, passes, step_time, unheld_time, window
 from crossopt.crossflow.plan import Plan, Schedule, table
 from crossopt.crossflow.schedule import Run, Work, schedule
 from crossopt.crossflow.stages import chunk_sizes
@@ -147,7 +147,7 @@ def stage_passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan:
     if plan.expert_exchange == "hidden":
         inner = (layer.tensor + layer.context + layer.expert) * (needed.forward / (needed.forward + needed.backward))
         sent = inner + (forward - needed.forward)
-    returned = (layer.tensor + layer.context + layer.expert) - inner + (backward - whole_backward(needed))
+    returned = (layer.tensor + layer.context + layer.expert) - inner + (backward - full_backward(needed))
     again = layer.recompute
     found = []
     for stage in range(plan.pipeline):

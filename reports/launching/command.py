@@ -17,7 +17,7 @@ from crossopt.crossflow.traces import changed, excerpt, replay
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import saved_single_scale
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.files.saved import kind_of, read_as, write_whole
+from crossopt.instances.files.saved import kind_of, read_as, write_atomically
 from crossopt.instances.kinds import KINDS, holds_result, kind_of_file, question_path
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_again
@@ -62,7 +62,7 @@ def export_trace(path: Path, out: Path | None) -> None:
     if out is None or str(out) == "-":
         sys.stdout.write(text)
     else:
-        write_whole(out, text)
+        write_atomically(out, text)
 
 
 def _events(path: Path) -> Iterator[Event]:
@@ -155,7 +155,7 @@ def export_graph(path: Path, out: Path | None) -> None:
     if out is None or str(out) == "-":
         sys.stdout.write(text)
     else:
-        write_whole(out, text)
+        write_atomically(out, text)
 
 
 def _graph_of_result(path: Path) -> Trace:
@@ -253,7 +253,7 @@ def _export_plan(options: Namespace) -> None:
     if options.out is None or str(options.out) == "-":
         sys.stdout.write(text)
     else:
-        write_whole(options.out, text)
+        write_atomically(options.out, text)
 
 
 def _refuse(options: Namespace) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from crossopt.crossflow.traces import KINDS, Graph, anonymous, drawn_like, replay
+from crossopt.crossflow.traces import KINDS, Graph, anonymous, random_like, replay
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.reports.arguments import ANONYMOUS, DRAWN
 from crossopt.reports.commands.console import check_target, refuse_overwriting_data
@@ -29,7 +29,7 @@ def export_copy(options: Namespace, trace: Trace) -> None:
     hidden, key = anonymous(trace.graph)
     source = "a trace without names"
     if options.stack == DRAWN:
-        drawn = drawn_like(hidden, options.seed)
+        drawn = random_like(hidden, options.seed)
         hidden = drawn.graph
         source = f"drawn from the statistics of {drawn.phases:,} phase{'s' * (drawn.phases != 1)} of a trace (seed {options.seed})"
         changes = f"span {drawn.span:+.2%}, time with a device busy {drawn.busy:+.2%}, bytes and FLOPs as in the trace"
@@ -37,14 +37,14 @@ def export_copy(options: Namespace, trace: Trace) -> None:
     span = replay(hidden).span if trace.span and options.stack == DRAWN else trace.span
     _write(options.out, json.dumps(document_of(Trace(hidden, source, span, trace.assumed))) + "\n")
     if options.key is not None:
-        write_whole(options.key, json.dumps(key, indent=1) + "\n")
+        write_atomically(options.key, json.dumps(key, indent=1) + "\n")
 
 
 def _write(out: Path | None, text: str) -> None:
     if out is None or str(out) == "-":
         sys.stdout.write(text)
     else:
-        write_whole(out, text)
+        write_atomically(out, text)
 
 
 def script_of(trace: Trace) -> str:

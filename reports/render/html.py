@@ -338,13 +338,13 @@ def html(sheet: Sheet, data: object) -> Page:
         paragraph(sheet.summary, "answer") if sheet.summary and not rows else "",
         tiles(figures) if figures and not rows else "",
         paragraph(f"In more digits: {exactly}.", "soft") if exactly and sheet.exactly != sheet.shortly else "",
-        *(drawn_section(part, number) for number, part in enumerate(sheet.answer_first)),
+        *(section_html(part, number) for number, part in enumerate(sheet.answer_first)),
         section("How this is known", *map(paragraph, sheet.known), paragraph(sheet.made, "soft") if sheet.made else ""),
     )
     return Page(sheet.name, parts, data)
 
 
-def drawn_section(content: Section, ordinal: int = 0) -> str:
+def section_html(content: Section, ordinal: int = 0) -> str:
     """A section as a page has it; pictures are named by its place."""
     bodies = (_part(part, Titles(f"figure-{ordinal}-{number}", content.title, "")) for number, part in enumerate(content.parts))
     return section(content.title, *bodies)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from crossopt.reports.drawing.plots import Labels, Pair, Series, pairs_drawn, scatter
+from crossopt.reports.drawing.plots import Labels, Pair, Series, parity_plot, scatter
 from crossopt.reports.drawing.svg import HUES
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import Column, Picture, Section, Sheet, Table, counts, given_in, names
@@ -190,7 +190,7 @@ def _picture(result: Accuracy) -> tuple[Picture, ...]:
     axes, keys = ("measured seconds", "predicted seconds"), tuple(labels) if len(labels) <= HUES else ()
     caption = f"A mark is a run, a square one of derived times; the thin lines are {_BAND:.0%} off, the broken one is equality."
     title = "Predicted over measured step times"
-    return (Picture(lambda titles: pairs_drawn(titles, pairs, _BAND, axes), "", caption, keys=keys, title=title, described=described),)
+    return (Picture(lambda titles: parity_plot(titles, pairs, _BAND, axes), "", caption, keys=keys, title=title, described=described),)
 
 
 def _pair(row: PricedRun, source: int, tells: bool) -> Pair:

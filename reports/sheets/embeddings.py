@@ -100,7 +100,9 @@ def _figures(question: EmbeddingsQuestion, answer: EmbeddingPlan, said: Embeddin
     return other, ("mean device", _time(said.mean)), ("slowest", f"device {slowest}: {_causes(question, answer, slowest)}")
 
 
-def held_by(question: EmbeddingsQuestion, answer: EmbeddingPlan, device: int) -> list[tuple[EmbeddingTable, TablePlan, PricedOption, int]]:
+def pieces_on(
+    question: EmbeddingsQuestion, answer: EmbeddingPlan, device: int
+) -> list[tuple[EmbeddingTable, TablePlan, PricedOption, int]]:
     """Tables with pieces on a device, and how many, those that take most time first."""
     group, found = question.group, list[tuple[EmbeddingTable, TablePlan, PricedOption, int]]()
     options = [{option.option: option for option in own} for own in question.options]
@@ -114,7 +116,7 @@ def held_by(question: EmbeddingsQuestion, answer: EmbeddingPlan, device: int) ->
 
 def _causes(question: EmbeddingsQuestion, answer: EmbeddingPlan, device: int) -> str:
     """The tables that take most of a device's time."""
-    own = held_by(question, answer, device)
+    own = pieces_on(question, answer, device)
     total = sum(option.time * count for _, _, option, count in own)
     shown = [f"{table.name} {option.time * count / total:.0%}" for table, _, option, count in own[:_NAMED]] if total else []
     more = f" and {several(len(own) - _NAMED, 'more table')}" if len(own) > _NAMED else ""

@@ -29,7 +29,7 @@ from crossopt.instances.kinds import KINDS, kind_in
 from crossopt.instances.question import read_given
 from crossopt.reports.facts.chip import choice_name, design_text
 from crossopt.reports.facts.question import text_of_question
-from crossopt.reports.render.html import drawn_section, paragraph, tiles, verdict_rows
+from crossopt.reports.render.html import paragraph, section_html, tiles, verdict_rows
 from crossopt.reports.sheets.amounts import days_of, time_of
 from crossopt.reports.sheets.codesign.caveats import Context
 from crossopt.reports.sheets.codesign.design import estimates, fullness, limit_of, rates, time_section
@@ -286,8 +286,8 @@ def price_json(found: Opened, picks: Mapping[str, int]) -> dict[str, Any]:
             tiles(list(figures.items())),
             verdict_rows(sentences) if sentences else "",
             paragraph(fullness(evaluation)),
-            drawn_section(time_section(evaluation), 0),
-            drawn_section(Section("Limits", (Limits(tuple(map(limit_of, evaluation.limits))),)), 1),
+            section_html(time_section(evaluation), 0),
+            section_html(Section("Limits", (Limits(tuple(map(limit_of, evaluation.limits))),)), 1),
         ]
     )
     return {"feasible": evaluation.feasible, "step_time": evaluation.step_time, "drawn": html}

@@ -18,10 +18,10 @@ from time import monotonic
 from typing import Any, Final, Literal
 
 from crossopt.instances.errors import InstanceError, RefusedError, VerificationError
-from crossopt.instances.files.saved import file_name, kind_of, write_whole
+from crossopt.instances.files.saved import file_name, kind_of, write_atomically
 from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.kinds import is_graph_text
-from crossopt.reports.commands.report import MOST, drawn_in, page_of_drawn
+from crossopt.reports.commands.report import MOST, page_of_pictures, picture_in
 from crossopt.reports.render.together import Drawn, as_proved, as_reported
 from crossopt.reports.ui.question import Opened
 from crossopt.solvers.family import family_of, unit_of
@@ -206,7 +206,7 @@ class Desk:
             return news | {"result": saved.row if saved is not None else None}
         if job.number not in self.results and job.out.is_file():
             try:
-                self.results[job.number] = Saved(job.number, job.name, job.out, drawn_in(job.out), own=True)
+                self.results[job.number] = Saved(job.number, job.name, job.out, picture_in(job.out), own=True)
             except (InstanceError, VerificationError) as error:
                 news["said"] = f"{news['said']}\n{error}".strip()
         found = self.results.get(job.number)
@@ -227,9 +227,9 @@ class Desk:
             return None
         number = self._next()
         path = self.folder / f"{number}.out.json"
-        write_whole(path, text)
+        write_atomically(path, text)
         kind_of(path)
-        saved = self.results[number] = Saved(number, name, path, drawn_in(path), own=False)
+        saved = self.results[number] = Saved(number, name, path, picture_in(path), own=False)
         return saved
 
     def design(self, number: int, found: Opened) -> Mapping[str, Any]:
@@ -248,7 +248,7 @@ class Desk:
         found = [self.results[number] for number in numbers if number in self.results]
         if not found or len(found) > MOST:
             raise RefusedError("there is no such result" if not found else f"at most {MOST} results fit on a page")
-        return page_of_drawn([saved.shown() for saved in found], [saved.name for saved in found])
+        return page_of_pictures([saved.shown() for saved in found], [saved.name for saved in found])
 
     def close(self) -> None:
         """End all children."""
@@ -262,7 +262,7 @@ def _written(found: Opened, folder: Path, name: str) -> Path:
         (folder / beside).parent.mkdir(parents=True, exist_ok=True)
         (folder / beside).symlink_to((found.folder / beside).absolute())
     folder.mkdir(exist_ok=True)
-    write_whole(folder / name, found.text)
+    write_atomically(folder / name, found.text)
     return folder / name
 
 
@@ -301,7 +301,7 @@ def run_check(path: str, out: str, printed: str) -> None:
         found = {"checked": report.checked, "refused": report.refused, "unverified": bool(report.unverified)}
     except (InstanceError, VerificationError) as error:
         found = {"checked": (), "refused": (str(error),), "unverified": False}
-    write_whole(Path(out), json.dumps(found))
+    write_atomically(Path(out), json.dumps(found))
 
 
 def run_command(arguments: Sequence[str], printed: str) -> None:

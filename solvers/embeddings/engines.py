@@ -38,8 +38,8 @@ from crossopt.solvers.embeddings.prices import (
     lacking_by_relaxation,
     lacking_prices,
     relaxed,
+    scaled_prices,
     sharpened,
-    whole_prices,
 )
 from crossopt.solvers.proofs import PhaseLeaf, PricedCounts, PricedPhases, PricedTiers, UnverifiedBound
 
@@ -223,7 +223,7 @@ def _on_devices(
     _local_search(course, ways, gap, 0.1 if small else inf, most, seed, small=small)
     nodes, below = _FIRST_NODES, None if within is None else least_units(beyond)
     while small and course.value >= beyond and nodes <= _MOST_NODES and monotonic() < deadline:
-        found = search(form, whole_prices(priced.prices), below, nodes)
+        found = search(form, scaled_prices(priced.prices), below, nodes)
         if found.best is not None:
             course.offer(plan_of(question, found.best))
         elif found.complete:
@@ -350,7 +350,7 @@ def _starts(ways: Flat, priced: Priced) -> list[list[Way]]:
 
 def _searched(course: _Course, form: Whole, priced: Priced, deadline: float) -> int:
     """The best plan of all, kept in the course, and the nodes of the search that proves it or that there is none; 0 if it took too long."""
-    prices, most = whole_prices(priced.prices), _FIRST_NODES
+    prices, most = scaled_prices(priced.prices), _FIRST_NODES
     below = None if course.plan is None else least_units(course.value)
     while monotonic() < deadline and most <= _MOST_NODES:
         course.watch(Progress(f"search of all plans, {most:,} nodes", None if course.plan is None else course.value))

@@ -164,7 +164,7 @@ class Priced:
     floors: tuple[int, ...] = ()
 
 
-def whole_prices(prices: Array) -> tuple[int, int, int]:
+def scaled_prices(prices: Array) -> tuple[int, int, int]:
     """Prices in units for a byte."""
     hbm, ddr, ssd = (units(float(price)) for price in prices)
     return hbm, ddr, ssd
@@ -176,7 +176,7 @@ def best_bound(ways: Flat) -> Priced:
     if any(not own for own in form.ways):
         return Priced(np.zeros(3), None, None)
     prices = best_prices(ways, np.ones(len(ways.ways), bool))
-    best = Priced(prices, None, price_bound(form, Multipliers(whole_prices(prices))))
+    best = Priced(prices, None, price_bound(form, Multipliers(scaled_prices(prices))))
     thresholds = np.unique(ways.largest[ways.largest > (best.bound or 0.0)])
     first, last, found = 0, len(thresholds) - 1, best
     for _ in range(_LIMITS):
@@ -192,7 +192,7 @@ def best_bound(ways: Flat) -> Priced:
         if bound > (found.bound or 0.0):
             found = Priced(prices, limit, bound)
         first, last = (middle + 1, last) if bound >= limit else (first, middle - 1)
-    exact = price_bound(form, Multipliers(whole_prices(found.prices), found.limit))
+    exact = price_bound(form, Multipliers(scaled_prices(found.prices), found.limit))
     return best if exact is None or exact <= (best.bound or 0.0) else Priced(found.prices, found.limit, exact)
 
 
@@ -407,7 +407,7 @@ def _by_duals(
         if (share := min(int(-dual * SHARES), SHARES - beside[phase])) > 0:
             weights.append((phase, kind, share))
             beside[phase] += share
-    bound = price_bound(form, Multipliers(whole_prices(prices), limit, tuple(weights), floors), region)
+    bound = price_bound(form, Multipliers(scaled_prices(prices), limit, tuple(weights), floors), region)
     starts = np.searchsorted(owner, np.arange(types + 1)).tolist()
     chosen = [
         [_rounded(ways, columns[first:last], amounts[first:last], flat) for first, last in pairwise(starts)] for flat in (False, True)
@@ -480,7 +480,7 @@ def lacking_by_relaxation(ways: Flat, seconds: float) -> tuple[float, float, flo
     if found.ending != "solved":
         return None
     hbm, ddr, ssd = (np.maximum(-found.duals[-3:], 0.0) / room).tolist()
-    return (hbm, ddr, ssd) if lacks_memory(form, whole_prices(np.array([hbm, ddr, ssd]))) else None
+    return (hbm, ddr, ssd) if lacks_memory(form, scaled_prices(np.array([hbm, ddr, ssd]))) else None
 
 
 def lacking_prices(ways: Flat) -> tuple[float, float, float] | None:

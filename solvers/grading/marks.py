@@ -202,7 +202,7 @@ def numbers(value: object, most: int) -> list[float] | None:
     return None if None in found else [entry for entry in found if entry is not None]
 
 
-def whole_numbers(value: object, most: int) -> list[int] | None:
+def integers_in(value: object, most: int) -> list[int] | None:
     """A list of at most so many whole numbers; None for anything else."""
     if not isinstance(value, list) or len(value) > most or any(isinstance(entry, bool) or not isinstance(entry, int) for entry in value):
         return None

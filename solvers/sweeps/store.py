@@ -20,7 +20,7 @@ from typing import Any, Final
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.careful import bytes_of, why_unreadable
 from crossopt.instances.files.dataclass_json import from_file, from_plain, to_file, to_plain
-from crossopt.instances.files.saved import NEWEST, read_as, write_whole
+from crossopt.instances.files.saved import NEWEST, read_as, write_atomically
 from crossopt.instances.kinds import KINDS
 from crossopt.solvers.answer import Start, result_in
 from crossopt.solvers.family import family_of
@@ -69,7 +69,7 @@ def open_store(folder: Path, listed: Listed) -> None:
     make_store(folder, listed.title)
     text = text_of(listed)
     if not (folder / STUDY).exists() or (folder / STUDY).read_text(encoding="utf-8") != text:
-        write_whole(folder / STUDY, text)
+        write_atomically(folder / STUDY, text)
 
 
 def _title_of(folder: Path, title: str) -> str:
@@ -149,7 +149,7 @@ def keep(folder: Path, key: str, text: str) -> Path:
     """Store a result durably and whole before its run counts as answered."""
     path = folder / RESULTS / key[:2] / f"{key}.{sha256(text.encode()).hexdigest()[:_DIGEST]}.json"
     path.parent.mkdir(exist_ok=True)
-    write_whole(path, text)
+    write_atomically(path, text)
     return path
 
 
@@ -222,7 +222,7 @@ def _rank(data: dict[str, Any]) -> tuple[bool, int, float, float]:
 
 def keep_failure(folder: Path, key: str, failure: Failure) -> None:
     """Say why a run has no answer."""
-    write_whole(folder / FAILED / f"{key}.json", json.dumps(to_plain(failure), indent=1) + "\n")
+    write_atomically(folder / FAILED / f"{key}.json", json.dumps(to_plain(failure), indent=1) + "\n")
 
 
 def failure_of(folder: Path, key: str) -> Failure | None:

@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from crossopt.formulation.embeddings import whole
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
-from crossopt.instances.embeddings.tables import drawn_tables
+from crossopt.instances.embeddings.tables import random_tables
 from crossopt.instances.question import read_given
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import check_answer, solve_and_verify
@@ -58,7 +58,7 @@ def drawn(size: str, objective: str) -> str:
 def alike(size: str) -> str:
     """Tables of few types."""
     count, _, devices = size.partition("-")
-    types = drawn_tables(ALIKE, 1)
+    types = random_tables(ALIKE, 1)
     lines = list[str]()
     for place in range(int(count)):
         table = types[place % ALIKE]

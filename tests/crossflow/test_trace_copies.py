@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from crossopt.crossflow.traces import KINDS, Graph, anonymous, drawn_like, figures_of, graph_of, replay
+from crossopt.crossflow.traces import KINDS, Graph, anonymous, figures_of, graph_of, random_like, replay
 from crossopt.instances.traces.graph_file import trace_in
 from tests.solvers.traces.drawn import random_trace
 from tests.trace_steps import training_step
@@ -51,22 +51,22 @@ def test_a_group_and_a_gap_of_every_trace() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_drawn_trace_has_the_statistics_of_the_original_and_nearly_its_span(seed: int) -> None:
     graph = training_step(6)
-    drawn = drawn_like(graph, seed)
+    drawn = random_like(graph, seed)
     assert statistics(drawn.graph) == statistics(graph)
     assert not np.array_equal(drawn.graph.durations, graph.durations)
     for now, before, told in zip(figures_of(drawn.graph), figures_of(graph), (drawn.span, drawn.busy), strict=True):
         assert abs(now / before - 1.0) <= 0.05
         assert told == now / before - 1.0
-    assert drawn_like(graph, seed).graph.names == drawn.graph.names, "the same seed draws the same trace"
+    assert random_like(graph, seed).graph.names == drawn.graph.names, "the same seed draws the same trace"
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_any_graph_is_drawn_within_the_share_asked_for(seed: int) -> None:
     """As many phases as operations are the original."""
     graph = trace_in(json.dumps(random_trace(Random(seed), 9)), "drawn").graph
-    assert drawn_like(graph, seed, 0.0).span == 0.0
-    assert abs(drawn_like(graph, seed).span) <= 0.05
-    assert statistics(drawn_like(graph, seed).graph) == statistics(graph)
+    assert random_like(graph, seed, 0.0).span == 0.0
+    assert abs(random_like(graph, seed).span) <= 0.05
+    assert statistics(random_like(graph, seed).graph) == statistics(graph)
 
 
 def test_the_busy_time_is_the_union_of_all_streams() -> None:

@@ -520,7 +520,7 @@ ALLOWED: dict[str, str] = {
     "pipeline.py: layers_by_stage: np.any(is_both_ways(terms.schedule))": _UNUSED,
     "pipeline.py: slots: np.any(terms.schedule)": _UNUSED,
     "pipeline.py: unheld_time: np.any(terms.schedule)": _UNUSED,
-    "pipeline.py: whole_backward: np.any(terms.schedule)": _UNUSED,
+    "pipeline.py: full_backward: np.any(terms.schedule)": _UNUSED,
     "plan.py: _end_rules: even.all()": "what is even needs no other rule",
     "roofline.py: _across: np.ndim(product.by_chance)": _UNUSED,
     "roofline.py: _different: (shapes[order[1:]] != shapes[order[:-1]]).any(axis=1)": _EQUAL_INPUTS,

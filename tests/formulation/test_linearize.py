@@ -25,7 +25,16 @@ from crossopt.formulation.model import (
     real,
     violations,
 )
-from crossopt.formulation.piecewise import Points, by_bits, chord_error, chord_pieces, crossing, tangent_error, tangent_pieces, whole_pieces
+from crossopt.formulation.piecewise import (
+    Points,
+    by_bits,
+    chord_error,
+    chord_pieces,
+    crossing,
+    integer_pieces,
+    tangent_error,
+    tangent_pieces,
+)
 from tests.every import every
 from tests.formulation.models import every_point, kept_by_hand, models, searched, solutions
 
@@ -409,7 +418,7 @@ def test_whole_pieces_of_a_reciprocal_divide_the_longest_and_are_as_long_as_the_
     def error(p: int, q: int) -> float:
         return chord_error(log(q / p))
 
-    points = whole_pieces(lambda x: 10**6 // x, 8, 1000, lambda p, q: error(p, q) <= 0.01)
+    points = integer_pieces(lambda x: 10**6 // x, 8, 1000, lambda p, q: error(p, q) <= 0.01)
     lengths = [q[0] - p[0] for p, q in pairwise(points)]
     assert (points[0], points[-1]) == ((8, 125000), (1000, 1000))
     assert all(max(lengths) % length == 0 for length in lengths)
@@ -418,7 +427,7 @@ def test_whole_pieces_of_a_reciprocal_divide_the_longest_and_are_as_long_as_the_
 
 
 def test_lengths_that_do_not_divide_the_longest_are_refused() -> None:
-    with pytest.raises(ValueError, match="g: a piece of length 2 does not divide the longest, 3; `whole_pieces` makes lengths that do"):
+    with pytest.raises(ValueError, match="g: a piece of length 2 does not divide the longest, 3; `integer_pieces` makes lengths that do"):
         by_bits("g", Variable("x", 0, 5), Variable("y", 0, 9), [(0, 0), (2, 1), (5, 2)])
     with pytest.raises(ValueError, match="at least two points with ascending places"):
         by_bits("g", Variable("x", 0, 5), Variable("y", 0, 9), [(0, 0)])

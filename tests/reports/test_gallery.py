@@ -25,7 +25,7 @@ LARGEST = 500_000
 def each_drawn_once() -> Iterator[None]:
     """Results that are on two pages and in a table are looked at once."""
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(report, "drawn_in", cache(report.drawn_in))
+        patches.setattr(report, "picture_in", cache(report.picture_in))
         yield
 
 

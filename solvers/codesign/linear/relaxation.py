@@ -19,7 +19,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import devices
 from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.instances.files.dataclass_json import to_plain
-from crossopt.instances.files.saved import check_writable, write_whole
+from crossopt.instances.files.saved import check_writable, write_atomically
 from crossopt.solvers.answer import Progress, Status, Watch
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.cpsat import write_proto
@@ -469,8 +469,8 @@ def _write(model: Model, kind: Kind, target: Path, about: dict[str, Any]) -> Non
     with TemporaryDirectory() as folder:
         made = Path(folder) / target.name
         names = json.loads(kind.write(model, made).read_text(encoding="utf-8"))
-        write_whole(target, made.read_text(encoding="utf-8"))
-    write_whole(names_of(target), json.dumps({"about": about, **names}, ensure_ascii=False, indent=1) + "\n")
+        write_atomically(target, made.read_text(encoding="utf-8"))
+    write_atomically(names_of(target), json.dumps({"about": about, **names}, ensure_ascii=False, indent=1) + "\n")
 
 
 def _about(instance: Instance, found: Refined, within: float) -> dict[str, Any]:

@@ -25,10 +25,10 @@ from crossopt.solvers.grading.marks import (
     Verdict,
     figure,
     given_first,
+    integers_in,
     nearly,
     public,
     shown,
-    whole_numbers,
     wrong,
 )
 from crossopt.solvers.grading.questions import draw_question, small
@@ -230,7 +230,7 @@ def judge_sticks(handed: object, table: Table) -> Verdict:
 
 def judge_failing(handed: object, table: Table) -> Verdict:
     """The chips, in any order."""
-    given = whole_numbers(handed, len(table[0]))
+    given = integers_in(handed, len(table[0]))
     if given is None:
         return wrong(f"a list of chips is meant, not {shown(handed)}")
     right, best, chips = failing(table), least(table), range(len(table[0]))
@@ -261,7 +261,7 @@ def _named(named: dict[str, bool], why: str) -> Verdict:
 def judge_trap(handed: object, plans: int, chips: int, ratio: int) -> Verdict:
     """A table whose every chip but one leads an alternation to an end that is so many times the best at least."""
     rows = handed if isinstance(handed, list) and len(handed) == plans else []
-    table: Table = [list(row) for row in (whole_numbers(row, chips) for row in rows) if row is not None and len(row) == chips]
+    table: Table = [list(row) for row in (integers_in(row, chips) for row in rows) if row is not None and len(row) == chips]
     if len(table) != plans or not all(time is not None and 1 <= time <= _MOST for row in table for time in row):
         return wrong(f"{plans} rows of {chips} whole numbers from 1 to {_MOST} are meant, not {shown(handed)}")
     best = least(table)
@@ -278,7 +278,7 @@ def _designs(handed: object, table: Table) -> Designs | None:
     most = 4 * len(table) * len(table[0])
     if not isinstance(handed, list) or len(handed) > most:
         return None
-    found = [whole_numbers(entry, 2) for entry in handed]
+    found = [integers_in(entry, 2) for entry in handed]
     good = [design for design in found if design and len(design) == 2 and 0 <= design[0] < len(table) and 0 <= design[1] < len(table[0])]
     return good if len(good) == len(handed) else None
 

@@ -26,10 +26,10 @@ from crossopt.solvers.grading.marks import (
     Verdict,
     figure,
     given_first,
+    integers_in,
     nearly,
     public,
     shown,
-    whole_numbers,
     wrong,
 )
 from crossopt.solvers.grading.running import Call
@@ -194,7 +194,7 @@ def _largest(graph: Graph, live: int, room: int) -> list[int]:
 
 def judge_floor(handed: object, inputs: Inputs, sizes: Sequence[int]) -> Verdict:
     """The node and its bytes."""
-    right, given = floor_of(inputs, sizes), whole_numbers(handed, 2)
+    right, given = floor_of(inputs, sizes), integers_in(handed, 2)
     if given is None or len(given) != 2:
         return wrong(f"{shown(handed)} is returned where [node, bytes] is meant")
     if given == right:
@@ -208,7 +208,7 @@ def judge_floor(handed: object, inputs: Inputs, sizes: Sequence[int]) -> Verdict
 
 def judge_chain(handed: object, chain: Chain, budget: int, right: float, mistakes: dict[str, float]) -> Verdict:
     """Kept outputs are weighed anew."""
-    kept = whole_numbers(handed, len(chain[0]))
+    kept = integers_in(handed, len(chain[0]))
     if kept is None or len(set(kept)) != len(kept) or any(not 0 <= place < len(chain[0]) for place in kept):
         return wrong(f"{shown(handed)} is returned where the places of kept outputs are meant, each once")
     bytes_, time = chain_use(chain, kept)
@@ -224,7 +224,7 @@ def judge_chain(handed: object, chain: Chain, budget: int, right: float, mistake
 
 def judge_schedule(handed: object, graph: Graph, budget: int, right: float, mistakes: dict[str, float]) -> Verdict:
     """A schedule is replayed."""
-    count, order = len(graph), whole_numbers(handed, 10 * len(graph) ** 2)
+    count, order = len(graph), integers_in(handed, 10 * len(graph) ** 2)
     if order is None or set(order) != set(range(count)) or order[-1] != count - 1:
         return wrong(
             f"{shown(handed)} is returned where all {count} nodes are meant in the order in which they run, the last one at the end"

@@ -18,10 +18,10 @@ from crossopt.solvers.grading.marks import (
     apart,
     figure,
     given_first,
+    integers_in,
     nearly,
     public,
     shown,
-    whole_numbers,
     wrong,
 )
 from crossopt.solvers.grading.running import Call
@@ -105,7 +105,7 @@ def judge_strong(handed: object, chips: Chips) -> Verdict:
 
 def judge_prices(handed: object, chips: Chips) -> Verdict:
     """A bound that anyone can add up: no chip earns more by the prices than it costs, so that no set of chips costs less than their sum."""
-    prices = whole_numbers(handed, len(chips.costs))
+    prices = integers_in(handed, len(chips.costs))
     if prices is None or len(prices) != len(chips.costs):
         return wrong(f"{len(chips.costs)} whole numbers are meant, not {shown(handed)}")
     for chip, fee in enumerate(chips.opening):

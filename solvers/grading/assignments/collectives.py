@@ -24,11 +24,11 @@ from crossopt.solvers.grading.marks import (
     Verdict,
     figure,
     given_first,
+    integers_in,
     nearly,
     number,
     public,
     shown,
-    whole_numbers,
     wrong,
 )
 from crossopt.solvers.grading.running import Call
@@ -197,7 +197,7 @@ def sends_in(handed: object, links: Links, npus: int) -> Sends | None:
     """Sends whose chunks, links and steps there are; None for anything else."""
     if not isinstance(handed, list) or len(handed) > _MOST_SENDS:
         return None
-    found = [send for send in (whole_numbers(each, 3) for each in handed) if send is not None and len(send) == 3]
+    found = [send for send in (integers_in(each, 3) for each in handed) if send is not None and len(send) == 3]
     good = [send for send in found if 0 <= send[0] < npus and 0 <= send[1] < len(links) and 0 <= send[2] <= _MOST_SENDS]
     return good if len(good) == len(handed) else None
 

@@ -16,10 +16,10 @@ from crossopt.solvers.grading.marks import (
     Verdict,
     figure,
     given_first,
+    integers_in,
     nearly,
     public,
     shown,
-    whole_numbers,
     wrong,
 )
 from crossopt.solvers.grading.running import Call
@@ -109,7 +109,7 @@ def by_ratio(sizes: Sequence[int], values: Sequence[int], capacity: int, stop_at
 def judge_set(chosen: object, items: Items, best: int, needs: Needs) -> Verdict:
     """What a set is worth: as much as the best one, or what a likely mistake finds, or less."""
     sizes, values, capacity = items
-    places = whole_numbers(chosen, len(sizes) * (capacity + 1))
+    places = integers_in(chosen, len(sizes) * (capacity + 1))
     if places is None or any(not 0 <= item < len(sizes) for item in places):
         return wrong(f"{shown(chosen)} is returned where different places from 0 to {len(sizes) - 1} are meant")
     if len(set(places)) < len(places):

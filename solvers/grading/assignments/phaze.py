@@ -22,11 +22,11 @@ from crossopt.solvers.grading.marks import (
     Task,
     Verdict,
     given_first,
+    integers_in,
     nearly,
     number,
     public,
     shown,
-    whole_numbers,
     wrong,
 )
 from crossopt.solvers.grading.running import Call
@@ -198,7 +198,7 @@ def _wrong_cycles(kinds: list[str], sizes: list[int], per_element: list[int], ch
 def judge_schedule(handed: object, given: tuple[list[list[int]], list[str], Pairs, list[int]], right: int) -> Verdict:
     """The schedule is replayed."""
     before, kinds, pairs, cores = given
-    rows = [whole_numbers(one, 2) for one in handed] if isinstance(handed, list) and len(handed) == len(before) else []
+    rows = [integers_in(one, 2) for one in handed] if isinstance(handed, list) and len(handed) == len(before) else []
     if not rows or any(one is None or len(one) != 2 or one[0] < 0 or one[1] not in (0, 1) for one in rows):
         return wrong(f"{shown(handed)} is returned where [start, on all cores: 0 or 1] is meant for each of {len(before)} operators")
     starts, whole = ([one[side] for one in rows if one is not None] for side in (0, 1))
@@ -222,7 +222,7 @@ def judge_schedule(handed: object, given: tuple[list[list[int]], list[str], Pair
 def judge_plan(handed: object, chain: Chain, right: float) -> Verdict:
     """Stages are priced layer by layer."""
     pair = handed if isinstance(handed, list) and len(handed) == 2 else [None, None]
-    starts = whole_numbers(pair[1], len(chain.sent))
+    starts = integers_in(pair[1], len(chain.sent))
     data = pair[0] if isinstance(pair[0], int) and not isinstance(pair[0], bool) else 0
     if not starts or starts != sorted(set(starts)) or starts[0] != 0 or starts[-1] >= len(chain.sent) or not data >= 1:
         return wrong(f"{shown(handed)} is returned where [pipelines, first layers of the stages] is meant, such as [2, [0, 5]]")
@@ -243,7 +243,7 @@ def judge_plan(handed: object, chain: Chain, right: float) -> Verdict:
     return wrong(why, ONE_PIPELINE if data == 1 and time == least_time(chain, most=1) else "")
 
 
-def judge_place(handed: object, right: int, mistakes: dict[str, int], what: str) -> Verdict:
+def judge_chip(handed: object, right: int, mistakes: dict[str, int], what: str) -> Verdict:
     """The place of a chip, or that which a likely mistake finds."""
     given = number(handed)
     if given == right:
@@ -292,13 +292,13 @@ def _plan_case(chain: Chain) -> Case:
 
 def _chip_case(given: tuple[Any, ...]) -> Case:
     right, slips = chips_of(*given)
-    return _case("best_chip", given, partial(judge_place, right=right, mistakes=slips, what="the best chip"))
+    return _case("best_chip", given, partial(judge_chip, right=right, mistakes=slips, what="the best chip"))
 
 
 def _stop_case(given: tuple[Any, ...]) -> Case:
     areas, times, step, patience = given
     slips = {way: stopped_at(areas, times, step, patience, way) for way in (BY_CHIPS, IN_ALL, UPWARD)} | {THE_BEST: times.index(min(times))}
-    return _case("early_stop", given, partial(judge_place, right=stopped_at(*given), mistakes=slips, what="where the search ends"))
+    return _case("early_stop", given, partial(judge_chip, right=stopped_at(*given), mistakes=slips, what="where the search ends"))
 
 
 def chips_of(

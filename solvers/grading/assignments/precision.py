@@ -23,10 +23,10 @@ from crossopt.solvers.grading.marks import (
     Verdict,
     figure,
     given_first,
+    integers_in,
     nearly,
     public,
     shown,
-    whole_numbers,
     wrong,
 )
 from crossopt.solvers.grading.running import Call
@@ -125,7 +125,7 @@ def judge_choices(
 ) -> Verdict:
     """Choices are weighed anew: within the budget, ties kept, and of the least loss; or of what a mistake finds."""
     losses = network[0]
-    choices = whole_numbers(handed, len(losses))
+    choices = integers_in(handed, len(losses))
     if choices is None or len(choices) != len(losses) or any(not 0 <= one < len(row) for one, row in zip(choices, losses, strict=True)):
         return wrong(f"{shown(handed)} is returned where the place of a choice is meant for each of {len(losses)} layers")
     loss, use = (sum(row[one] for row, one in zip(table, choices, strict=True)) for table in network)
@@ -147,7 +147,7 @@ def judge_choices(
 def judge_front(handed: object, network: Network) -> Verdict:
     """All points of the front by rising use."""
     right = front(network)
-    if not isinstance(handed, list) or any(whole_numbers(point, 2) is None or len(point) != 2 for point in handed):
+    if not isinstance(handed, list) or any(integers_in(point, 2) is None or len(point) != 2 for point in handed):
         return wrong(f"a list of pairs [use, loss] is meant, not {shown(handed)}")
     if handed == right:
         return FULL

@@ -21,12 +21,12 @@ from crossopt.solvers.grading.marks import (
     Verdict,
     figure,
     given_first,
+    integers_in,
     nearly,
     numbers,
     public,
     same,
     shown,
-    whole_numbers,
     wrong,
 )
 from crossopt.solvers.grading.running import Call
@@ -160,7 +160,7 @@ def judge_together(handed: object, prefill: int, decode: int, batch: int, output
 
 def judge_choice(handed: object, rows: Rows, ttft: int, tpot: int, rate: int) -> Verdict:
     """The row is looked up, and its copies are added up."""
-    given, best = whole_numbers(handed, 2), fewest(rows, ttft, tpot, rate)
+    given, best = integers_in(handed, 2), fewest(rows, ttft, tpot, rate)
     if given is None or len(given) != 2 or not 0 <= given[0] < len(rows) or given[1] < 1:
         return wrong(f"{shown(handed)} is returned where [row, copies] is meant")
     row, devices = rows[given[0]], rows[given[0]][0] * given[1]
@@ -181,7 +181,7 @@ def judge_choice(handed: object, rows: Rows, ttft: int, tpot: int, rate: int) ->
 
 def judge_rates(handed: object, kinds: Kinds, devices: int) -> Verdict:
     """The whole table."""
-    right, given = best_rates(kinds, devices), whole_numbers(handed, devices + 1)
+    right, given = best_rates(kinds, devices), integers_in(handed, devices + 1)
     if given is None or len(given) != devices + 1:
         return wrong(f"{shown(handed)} is returned where {devices + 1} whole numbers are meant")
     if given == right:
@@ -196,7 +196,7 @@ def judge_apart(handed: object, prefill: Kinds, decode: Kinds, devices: int) -> 
     """Devices and rates of both parts are added up."""
     if not isinstance(handed, list) or len(handed) != 2:
         return wrong(f"{shown(handed)} is returned where two lists of numbers of workers are meant")
-    parts = [whole_numbers(own, len(kinds)) for own, kinds in zip(handed, (prefill, decode), strict=True)]
+    parts = [integers_in(own, len(kinds)) for own, kinds in zip(handed, (prefill, decode), strict=True)]
     used, reached = 0, list[int]()
     for own, kinds in zip(parts, (prefill, decode), strict=True):
         if own is None or len(own) != len(kinds) or min(own) < 0:

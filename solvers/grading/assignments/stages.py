@@ -13,11 +13,11 @@ from crossopt.solvers.grading.marks import (
     Task,
     Verdict,
     given_first,
+    integers_in,
     nearly,
     number,
     public,
     shown,
-    whole_numbers,
     wrong,
 )
 from crossopt.solvers.grading.running import Call
@@ -219,7 +219,7 @@ def _starts_in(values: dict[str, int], layers: int, stages: int) -> list[int]:
 
 
 def _starts(handed: object, layers: int) -> list[int] | None:
-    starts = whole_numbers(handed, layers)
+    starts = integers_in(handed, layers)
     rising = starts is not None and starts == sorted(set(starts))
     return starts if starts and rising and starts[0] == 0 and starts[-1] < layers else None
 

@@ -31,12 +31,12 @@ from crossopt.solvers.grading.marks import (
     apart,
     figure,
     given_first,
+    integers_in,
     nearly,
     number,
     public,
     same,
     shown,
-    whole_numbers,
     wrong,
 )
 from crossopt.solvers.grading.questions import MANY_BATCHES, Small, draw_question, small
@@ -169,7 +169,7 @@ QUICKEST = "the quickest designs are taken, whatever they add to the front"
 
 def judge_front(handed: object, points: list[list[int]]) -> Verdict:
     """Places of all that is on the front, and of nothing else; of equal points one."""
-    places = whole_numbers(handed, len(points))
+    places = integers_in(handed, len(points))
     if places is None or len(set(places)) < len(places) or not all(0 <= index < len(points) for index in places):
         return wrong(f"different places of points from 0 to {len(points) - 1} are meant, not {shown(handed)}")
     right = unbeaten([(x, y) for x, y in points])
@@ -182,7 +182,7 @@ def judge_front(handed: object, points: list[list[int]]) -> Verdict:
 
 def judge_few(handed: object, points: list[list[int]], corner: list[int], count: int) -> Verdict:
     """What the chosen points are worth: the most that so many can be, or what a likely mistake finds, or less."""
-    places = whole_numbers(handed, len(points))
+    places = integers_in(handed, len(points))
     if places is None or not all(0 <= index < len(points) for index in places):
         return wrong(f"places of points from 0 to {len(points) - 1} are meant, not {shown(handed)}")
     if len(places) > count:
@@ -207,7 +207,7 @@ def judge_splits(handed: object, parts: Parts) -> Verdict:
         return wrong(f"a list of splits is meant, not {shown(handed)}")
     given = []
     for split in handed:
-        places = whole_numbers(split, len(parts))
+        places = integers_in(split, len(parts))
         if places is None or len(places) != len(parts) or not all(0 <= p < len(some) for p, some in zip(places, parts, strict=True)):
             return wrong(f"a split has a place for each of {len(parts)} parts, not {shown(split)}")
         chosen = [options[index] for index, options in zip(places, parts, strict=True)]

@@ -33,12 +33,12 @@ from crossopt.solvers.grading.marks import (
     Verdict,
     apart,
     given_first,
+    integers_in,
     nearly,
     number,
     public,
     same,
     shown,
-    whole_numbers,
     wrong,
 )
 from crossopt.solvers.grading.questions import MANY_BATCHES, Small, draw_question, small
@@ -162,7 +162,7 @@ def _full(operators: int, kinds: list[int]) -> int:
 
 def judge_representative(handed: object, places: list[int], kinds: list[int]) -> Verdict:
     """The list that stands for all lists that are the same."""
-    given = whole_numbers(handed, len(places))
+    given = integers_in(handed, len(places))
     if given is None or len(given) != len(places) or not all(0 <= device < sum(kinds) for device in given):
         return wrong(f"a device for each of {len(places)} operators is meant, not {shown(handed)}")
     right = first_of_its_kind(places, kinds)
@@ -248,7 +248,7 @@ def leaves_of(tree: object, sizes: tuple[int, ...]) -> list[Leaf]:
         if node is None:
             found.append(box)
             continue
-        if not isinstance(node, list) or len(node) != 4 or whole_numbers(node[:2], 2) is None:
+        if not isinstance(node, list) or len(node) != 4 or integers_in(node[:2], 2) is None:
             raise ValueError(f"a tree is None or [choice, place, lower, upper], not {shown(node)}")
         choice, option = node[:2]
         if not (0 <= choice < len(sizes) and box.low[choice] <= option < box.high[choice]):
@@ -270,7 +270,7 @@ def judge_branch(handed: object, text: str) -> Verdict:
         return wrong(f"a dictionary with `point`, `value` and `tree` is meant, not {shown(handed)}")
     problem = small(text)
     sizes = problem.space.sizes
-    point = whole_numbers(handed["point"], len(sizes))
+    point = integers_in(handed["point"], len(sizes))
     if point is None or len(point) != len(sizes) or not all(0 <= option < size for option, size in zip(point, sizes, strict=True)):
         return wrong(f"the point has a place for each of {len(sizes)} choices, not {shown(handed['point'])}")
     value, claimed = _value(problem, point), number(handed["value"])

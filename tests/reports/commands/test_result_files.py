@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.saved import write_atomically
 from crossopt.reports.cli import main
 from crossopt.reports.commands import asking
 from tests.paths import INSTANCES
@@ -150,7 +150,7 @@ def test_a_pipe_is_refused_before_the_search_begins(arguments: list[str], tmp_pa
         out, err = capsys.readouterr()
         assert (out, "it is a named pipe and not a regular file (" in err, err.count("\n")) == ("", True, 1)
     with pytest.raises(OSError, match="named pipe and not a regular file"):
-        write_whole(pipe, "text")
+        write_atomically(pipe, "text")
 
 
 @pytest.mark.process

@@ -15,7 +15,7 @@ from crossopt.instances.codesign.boxes import full_box, grid, option_indices
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.facts.linear import linear_of
 from crossopt.reports.facts.uses import STEP, Linearized
-from crossopt.reports.render.html import Page, drawn_section, page
+from crossopt.reports.render.html import Page, page, section_html
 from crossopt.reports.sheets.codesign.design import linear_section
 from crossopt.solvers.codesign.answer import DesignResult, candidate_in, relaxation_in
 from crossopt.solvers.proofs import Relaxation
@@ -125,14 +125,14 @@ def test_other_workloads_have_none() -> None:
 def test_a_tangent_above_the_step_would_be_told() -> None:
     found = linear()
     wrong = replace(found, step=((2.0, 1.0), *found.step))
-    assert "which no bound may be" in drawn_section(linear_section(wrong))
-    assert "which no bound may be" not in drawn_section(linear_section(found))
+    assert "which no bound may be" in section_html(linear_section(wrong))
+    assert "which no bound may be" not in section_html(linear_section(found))
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [500, pytest.param(1200, marks=pytest.mark.slow)])
 def test_the_section_fits_and_nothing_overlaps(width: int, tmp_path: Path) -> None:
-    text = page(Page("linear", (drawn_section(linear_section(linear())),), {}))
+    text = page(Page("linear", (section_html(linear_section(linear())),), {}))
     [picture] = looked_at(text).pictures
     assert len([dot for dot in picture.iter("circle") if dot.get("class") == "hollow"]) == linear().chips
     assert faults_in_a_browser(text, tmp_path, width) == []

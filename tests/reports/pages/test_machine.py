@@ -21,7 +21,7 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
 from crossopt.reports.facts.chip import MEMORIES, roofs_of, roofs_on
 from crossopt.reports.facts.network import busy_under, network_of, network_on
-from crossopt.reports.render.html import Page, drawn_section, page
+from crossopt.reports.render.html import Page, page, section_html
 from crossopt.reports.sheets.codesign.machine import network_section, operators_section
 from tests.paths import INSTANCES
 from tests.reports.answers import answered, design_of
@@ -166,7 +166,7 @@ def test_other_workloads_have_neither() -> None:
 @pytest.mark.browser
 @pytest.mark.parametrize("name", [name if name == "experts" else pytest.param(name, marks=pytest.mark.slow) for name in QUESTIONS])
 def test_the_sections_fit_and_nothing_overlaps(name: str, tmp_path: Path) -> None:
-    sections = (drawn_section(operators_section(roofs_on(*asked(name)))), drawn_section(network_section(network_on(*asked(name))), 1))
+    sections = (section_html(operators_section(roofs_on(*asked(name)))), section_html(network_section(network_on(*asked(name))), 1))
     text = page(Page("machine", sections, {}))
     assert len(looked_at(text).pictures) == 2
     assert faults_in_a_browser(text, tmp_path, 500) == []

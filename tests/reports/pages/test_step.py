@@ -16,7 +16,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.facts import schedule
 from crossopt.reports.facts.schedule import Step, step_of, step_on
-from crossopt.reports.render.html import Page, drawn_section, page
+from crossopt.reports.render.html import Page, page, section_html
 from crossopt.reports.sheets.codesign.step import step_section
 from tests.paths import INSTANCES
 from tests.reports.answers import answered, design_of
@@ -103,7 +103,7 @@ def test_too_many_passes_are_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", PLANS)
 def test_the_picture_says_what_it_shows_and_is_small(name: str) -> None:
-    section = drawn_section(step_section(stepped(name)))
+    section = section_html(step_section(stepped(name)))
     looked_at(page(Page("step", (section,), {})))
     assert len(section) < 115_000
 
@@ -111,13 +111,13 @@ def test_the_picture_says_what_it_shows_and_is_small(name: str) -> None:
 @pytest.mark.browser
 @pytest.mark.parametrize("name", [name if name == "interleaved" else pytest.param(name, marks=pytest.mark.slow) for name in PLANS])
 def test_nothing_overlaps_in_a_browser(name: str, tmp_path: Path) -> None:
-    text = page(Page("step", (drawn_section(step_section(stepped(name))),), {}))
+    text = page(Page("step", (section_html(step_section(stepped(name))),), {}))
     assert faults_in_a_browser(text, tmp_path, 500) == []
 
 
 def test_all_passes_of_a_short_step_are_drawn() -> None:
     step = stepped("few microbatches")
-    text = drawn_section(step_section(step)).split('class="for-narrow"')[0]
+    text = section_html(step_section(step)).split('class="for-narrow"')[0]
     shapes = re.findall(r'<path class="k(\d) cut fine" d="([^"]*)"', text)
     drawn = Counter[int]()
     for kind, way in shapes:
@@ -128,7 +128,7 @@ def test_all_passes_of_a_short_step_are_drawn() -> None:
 
 
 def test_a_use_keeps_the_letter_that_it_has_already() -> None:
-    text = drawn_section(step_section(stepped("few microbatches"), uses=("compute", "optimizer")))
+    text = section_html(step_section(stepped("few microbatches"), uses=("compute", "optimizer")))
     keys = dict(re.findall(r'<span class="key"><span class="swatch b\d">(\w)</span> ([^<]*)</span>', text))
     assert (keys["B"], keys["C"]) == ("optimizer", "forward")
     assert "A" not in keys, "nothing is drawn of it"
@@ -141,6 +141,6 @@ def test_other_workloads_have_no_such_step() -> None:
 
 
 def test_stages_that_do_the_same_share_a_row() -> None:
-    text = drawn_section(step_section(stepped("uneven")))
+    text = section_html(step_section(stepped("uneven")))
     assert "stages 2 to 33" in text
     assert "stages 34 to 63" in text

@@ -32,7 +32,7 @@ from crossopt.crossflow.embeddings import (
 from crossopt.formulation.embeddings import places_of, whole
 from crossopt.instances.embeddings.options import devices_of
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
-from crossopt.instances.embeddings.tables import cache_statistics, drawn_tables, tables_in
+from crossopt.instances.embeddings.tables import cache_statistics, random_tables, tables_in
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_given
 from crossopt.reports.sheets.embeddings import plan_document
@@ -485,11 +485,11 @@ def test_tables_whole_on_one_device_as_well_as_known(number: int) -> None:
 def test_drawn_tables_are_those_of_the_data() -> None:
     for count, seed in ((24, 20261124), (80, 20261180)):
         text = (reference("embeddings") / f"tables_{count}.json").read_text()
-        assert tables_in(text, "tables").tables == drawn_tables(count, seed)
+        assert tables_in(text, "tables").tables == random_tables(count, seed)
 
 
 def test_a_larger_cache_misses_less() -> None:
-    table = drawn_tables(5, 1)[3]
+    table = random_tables(5, 1)[3]
     rates = [cache_statistics(table, 100_000.0, share)[0] for share in (0.0, 0.1, 0.5, 1.0)]
     assert rates[0] == 1.0
     assert rates == sorted(rates, reverse=True)

@@ -17,8 +17,8 @@ from crossopt.solvers.grading.assignments.phaze import (
     PHAZE,
     UNROUNDED,
     Chain,
+    judge_chip,
     judge_cycles,
-    judge_place,
     judge_plan,
     judge_schedule,
     least_time,
@@ -107,8 +107,8 @@ def test_wrong_plans_and_places_are_named() -> None:
     assert least_time(CHAIN, bubble=False) < least_time(CHAIN)
     given = [GIVEN[key] for key in ("areas", "times", "step", "patience")]
     assert stopped_at(*given) == 0
-    assert judge_place(0, 0, {NO_BUBBLE: 0}, "right").share == 1.0
-    assert judge_place(4, 0, {BY_CHIPS: 4}, "right").mistakes == (BY_CHIPS,)
+    assert judge_chip(0, 0, {NO_BUBBLE: 0}, "right").share == 1.0
+    assert judge_chip(4, 0, {BY_CHIPS: 4}, "right").mistakes == (BY_CHIPS,)
 
 
 def test_the_handout_counts_its_hidden_cases() -> None:
