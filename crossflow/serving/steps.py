@@ -42,8 +42,9 @@ from crossopt.crossflow.workload import Transformer, layer_kinds
 #
 # With data-parallel attention the tensor ranks are d groups: each has attention, shared experts and head of its own sequences, over its
 # t / d ranks, and experts see the rows of all groups, which are gathered before and scattered after. All groups have like sequences, and
-# some or all of them a piece of a prompt. With k drafted tokens a step has k + 1 rows for each sequence, and a draft model, of a few
-# layers of the network's kind, runs k times: first on the rows of the step, then on one of each sequence.
+# some or all of them a piece of a prompt. Ranks of a group without one receive most rows, and the exchange takes as long as theirs. With
+# k drafted tokens a step has k + 1 rows for each sequence, and a draft model, of a few layers of the network's kind, runs k times: first
+# on the rows of the step, then on one of each sequence.
 
 
 VALUE: Final = 2.0
@@ -160,6 +161,10 @@ class Step:
         """Of all groups, which experts see."""
         return self.sequences * self.tokens * data + self.prompt * np.minimum(self.groups, data)
 
+    def rows_of_least(self, data: Real) -> Real:
+        """Of a group without a piece of a prompt, if there is one."""
+        return self.sequences * self.tokens + np.where(np.less(self.groups, data), 0.0, self.prompt)
+
 
 def kv_heads(model: Transformer, tensor: Real) -> Real:
     """Heads of keys and values of one rank; with more ranks than heads each has one, so that some are replicated."""
@@ -211,7 +216,9 @@ def layer_time(model: Transformer, kernels: Kernels, engine: Engine, split: Spli
     exchange = engine.gap + exchange_time(split.attention, message, 2.0, kernels.all_reduce, hardware)
     time = time + 2.0 * np.where(np.greater(split.attention, 1.0), exchange, 0.0)
     if model.experts > 1:
-        gathered = engine.gap + exchange_time(split.tensor, everywhere * model.hidden * VALUE, 1.0, kernels.all_gather, hardware)
+        received = everywhere - step.rows_of_least(split.data) / split.attention
+        gathered = received * (split.tensor / np.maximum(split.tensor - 1.0, 1.0)) * model.hidden * VALUE
+        gathered = engine.gap + exchange_time(split.tensor, gathered, 1.0, kernels.all_gather, hardware)
         time = time + 2.0 * np.where(np.greater(split.data, 1.0), gathered, 0.0)
         time = time + experts_time(model, kernels, split, rows, everywhere, hardware)
     return time + _moves(model, kernels, engine, split, rows, hardware)

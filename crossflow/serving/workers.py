@@ -262,9 +262,14 @@ def output_time(times: WorkerTimes, requests: Requests) -> Real:
     return ((1.0 - part) * times.decode + part * times.mixed + np.maximum(times.load - 1.0, 0.0) * times.piece) / times.accepted
 
 
+def own_first_token_time(prefill: Real, engine: Engine, others: Real = 0.0) -> Real:
+    """Seconds to the first token by those of the request's prefill, and by the number of others in flight, some of which come before."""
+    return engine.arrival + (engine.first + engine.wait * others) * prefill
+
+
 def first_token_time(times: WorkerTimes, batch: Real, engine: Engine) -> Real:
     """Mean seconds to the first token with all slots of a group in use: the step under way, prefills of others, and its own."""
-    return engine.arrival + (engine.first + engine.wait * np.maximum(batch - 1.0, 0.0)) * times.prefill + times.decode / 2.0
+    return own_first_token_time(times.prefill, engine, np.maximum(batch - 1.0, 0.0)) + times.decode / 2.0
 
 
 def together_rate(times: WorkerTimes, batch: Real, requests: Requests, groups: Real = 1.0) -> Real:

@@ -24,6 +24,7 @@ from crossopt.crossflow.serving.workers import (
     mixed_times,
     output_time,
     output_time_beyond,
+    own_first_token_time,
     prefill_rate,
     streaming_floor,
     together_rate,
@@ -276,7 +277,7 @@ def _latencies(
         return {"rate": rate, "ttft": first, "tpot": output_time(times, asked), **_queue(pool)}
     if shape.role == "prefill":
         sent = transfer_time(model, asked, Bytes(0.0, CACHE_BYTES[shape.cache]), link)
-        first = (engine.arrival + (times.prefill + longer) * engine.first) * file.matching.ttft + sent
+        first = own_first_token_time(times.prefill + longer, engine) * file.matching.ttft + sent
         uneven = unevenness([(share, own.slowest_stage) for share, _, own in parts])
         pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 5, uneven, none)
         return {"rate": prefill_rate(times, batch) * file.matching.prefill, "ttft": first, "tpot": 0.0, **_queue(pool)}

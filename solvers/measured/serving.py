@@ -9,7 +9,16 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.serving.steps import Engine, Split
-from crossopt.crossflow.serving.workers import Bytes, Requests, Worker, first_token_time, output_time, transfer_time, worker_times
+from crossopt.crossflow.serving.workers import (
+    Bytes,
+    Requests,
+    Worker,
+    first_token_time,
+    output_time,
+    own_first_token_time,
+    transfer_time,
+    worker_times,
+)
 from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine, serving_kernels
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.measured.serving import Served
@@ -99,7 +108,7 @@ def _times(runs: Sequence[Served], engine: Engine) -> Array:
     prefill = worker_times(first.shape, kernels, engine, prompts, asked, hardware).prefill
     waiting = np.array([run.prefill.waiting for run in runs if run.prefill is not None])
     sent = transfer_time(first.shape, asked, Bytes(0.0, CACHE_BYTES[first.cache]), hardware.links[-1].bandwidth)
-    return np.stack([np.asarray(times.decode), engine.arrival + (engine.first + engine.wait * waiting) * prefill + sent], axis=1)
+    return np.stack([np.asarray(times.decode), own_first_token_time(prefill, engine, waiting) + sent], axis=1)
 
 
 def serving_errors(priced: Sequence[PricedRun]) -> Iterator[ServingErrors]:

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.kernels.fitted import FORMATS, ExpertCall, ExpertConstants, ProductCall, expert_time, product_time
+from crossopt.crossflow.kernels.fitted import (
+    FORMATS,
+    CollectiveConstants,
+    ExpertCall,
+    ExpertConstants,
+    ProductCall,
+    expert_time,
+    product_time,
+)
 from crossopt.crossflow.serving.steps import (
     Engine,
     Kernels,
@@ -17,6 +25,7 @@ from crossopt.crossflow.serving.steps import (
     experts_time,
     kv_heads,
     layer_products,
+    layer_time,
     step_time,
 )
 from crossopt.crossflow.serving.workers import (
@@ -248,6 +257,19 @@ def test_attention_of_its_own_pays_for_latents_of_many_sequences() -> None:
             worker = Worker(Split(eight, np.float64(1.0), eight, np.float64(data)), np.float64(batch), 8192.0)
             times.append(worker_times(deepseek, kernels(), ENGINES["vllm"].constants, worker, Requests(4096, 256), hardware()).decode)
         assert (times[1] < times[0]) == better
+
+
+def test_exchanges_of_groups_last_as_long_as_those_that_receive_most() -> None:
+    """Two ranks with 10 sequences each and a prompt of 100 tokens: in one group, the other's rank receives 110 rows; in both, each does."""
+    qwen, known, gpu = network("qwen3-30b-a3b"), kernels(), hardware()
+    two, value = Split(np.float64(2.0), np.float64(1.0), np.float64(2.0), np.float64(2.0)), 2.0 * qwen.hidden
+    for groups, received in ((1.0, 110.0), (2.0, 110.0), (0.0, 10.0)):
+        step = Step(np.float64(10.0), np.float64(500.0), 100.0 if groups else 0.0, 1.0, 100.0, groups=groups or np.inf)
+        times = []
+        for share in (1.0, 2.0):
+            gather = CollectiveConstants(0.0, 0.0, share, 0.0, share, 0.0, 1.0)
+            times.append(layer_time(qwen, replace(known, all_gather=gather), ENGINES["vllm"].constants, two, step, gpu))
+        assert times[0] - times[1] == pytest.approx(2.0 * received * value / gpu.links[0].bandwidth * 0.5)
 
 
 def test_drafts_shorten_steps_of_few_sequences_by_less_than_the_tokens_that_they_give() -> None:
