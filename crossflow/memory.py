@@ -388,11 +388,12 @@ def peak_memory(model: Transformer, sharding: Sharding) -> Real:
     return most
 
 
-def memory_without_layers(model: Transformer, sharding: Sharding) -> Real:
-    """A lower bound on `peak_memory`, whatever is computed again: as if layers stored nothing."""
+def memory_without_layers(model: Transformer, sharding: Sharding, stages: int | None = None) -> Real:
+    """A lower bound on `peak_memory`, whatever is computed again: as if layers stored nothing; by so many of the last candidates alone."""
     kept = replace(sharding, recompute=0.0)
     common = replace(_common(model, kept), saved=0.0, saved_in_full=0.0)
-    most: Real = reduce(np.maximum, np.asarray(_device_memory(model, kept, np.stack(candidates(model, kept)), common).total()))
+    looked_at = np.stack(candidates(model, kept)[-(stages or 0) :])
+    most: Real = reduce(np.maximum, np.asarray(_device_memory(model, kept, looked_at, common).total()))
     return most
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from functools import reduce
+from functools import cache, reduce
 from itertools import permutations
 from math import gcd
 from operator import and_, or_
@@ -393,48 +393,110 @@ _TOGETHER = [index for index, name in enumerate(PLACEMENTS) if name.startswith("
 """Orders in which tensor, context and data ranks are neighbours."""
 
 Rule = tuple[str, Mask]
+_Condition = tuple[str, str, Callable[[], Mask]]
+"""A rule, the settings that it depends on, and its column, computed on demand."""
 
 
 def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
     """Validity rules of plans, each with a column that is true where it holds."""
-    batch = plans.data * plans.microbatch
-    count = model.global_batch // np.maximum(batch, 1)
-    groups, product = model.attention_groups, plans.tensor * plans.context * plans.pipeline * plans.data
-    data, transfers, layers, moved, *others = concession_rules(model, plans)
-    shares_groups = (groups % plans.tensor == 0) | (plans.tensor % groups == 0)
+    return _evaluated(conditions(model, plans, devices))
+
+
+def keeps_rules_on(model: Transformer, plans: Plans, devices: int, name: str, known: frozenset[str]) -> Mask:
+    """Whether partial plans satisfy the rules that depend on this setting and on no unknown one."""
+    holds = np.ones(len(plans), bool)
+    for _, settings, column in conditions(model, plans, devices):
+        if name in (needed := settings.split()) and known.issuperset(needed):
+            holds &= column()
+    return holds
+
+
+def _evaluated(conditions: tuple[_Condition, ...]) -> tuple[Rule, ...]:
+    return tuple((sentence, column()) for sentence, _, column in conditions)
+
+
+def conditions(model: Transformer, plans: Plans, devices: int) -> tuple[_Condition, ...]:
+    """The rules, not yet evaluated."""
+
+    @cache
+    def count() -> Whole:
+        return np.asarray(model.global_batch // np.maximum(plans.data * plans.microbatch, 1))
+
+    batch = model.global_batch
+    data, transfers, layers, moved, *others = _concession_conditions(model, plans)
     return (
-        (f"tensor x context x pipeline x data is the {devices} devices", product == devices),
-        (f"tensor divides the {model.heads} heads", model.heads % plans.tensor == 0),
-        (f"tensor divides the {groups} key-value heads, or is a multiple of them", shares_groups),
-        (f"tensor divides the hidden size {model.hidden}", model.hidden % plans.tensor == 0),
-        (f"tensor divides the feed-forward width {' and '.join(map(str, model.widths))}", gcd(*model.widths) % plans.tensor == 0),
-        (f"context x tensor (with sequence parallel) divides the sequence {model.sequence}", _divides_sequence(model, plans)),
-        (f"pipeline x interleave is at most the {model.stack} layers with embedding and head", _fills_chunks(model, plans)),
-        ("interleave needs a pipeline", (plans.interleave == 1) | (plans.pipeline > 1)),
-        (f"data x microbatch divides the global batch {model.global_batch}", model.global_batch % np.maximum(batch, 1) == 0),
+        *_degree_conditions(model, plans, devices),
+        (
+            f"context x tensor (with sequence parallel) divides the sequence {model.sequence}",
+            "context tensor sequence_parallel",
+            lambda: _divides_sequence(model, plans),
+        ),
+        (
+            f"pipeline x interleave is at most the {model.stack} layers with embedding and head",
+            "pipeline interleave",
+            lambda: _fills_chunks(model, plans),
+        ),
+        ("interleave needs a pipeline", "interleave pipeline", lambda: (plans.interleave == 1) | (plans.pipeline > 1)),
+        (
+            f"data x microbatch divides the global batch {batch}",
+            "data microbatch",
+            lambda: batch % np.maximum(plans.data * plans.microbatch, 1) == 0,
+        ),
         (
             "with interleave the pipeline divides the number of microbatches",
-            (plans.interleave == 1) | (plans.schedule == V) | (count % plans.pipeline == 0),
+            "interleave schedule data microbatch pipeline",
+            lambda: (plans.interleave == 1) | (plans.schedule == V) | (count() % plans.pipeline == 0),
         ),
-        ("sequence parallel needs tensor parallel", (plans.sequence_parallel == 0) | (plans.tensor > 1)),
-        ("ZeRO needs data or context parallel", (plans.zero == 0) | (plans.data * plans.context > 1)),
+        (
+            "sequence parallel needs tensor parallel",
+            "sequence_parallel tensor",
+            lambda: (plans.sequence_parallel == 0) | (plans.tensor > 1),
+        ),
+        ("ZeRO needs data or context parallel", "zero data context", lambda: (plans.zero == 0) | (plans.data * plans.context > 1)),
         data,
         transfers,
-        *_group_rules(plans),
-        ("overlapped tensor-parallel communication needs sequence parallel", (plans.tensor_exchange == 0) | (plans.sequence_parallel == 1)),
-        *_schedule_rules(plans, count, (layers, moved)),
-        *_end_rules(model, plans),
-        *_expert_rules(model, plans),
-        *(_frozen_rules(plans) if model.frozen_layers else ()),
+        *_group_conditions(plans),
+        (
+            "overlapped tensor-parallel communication needs sequence parallel",
+            "tensor_exchange sequence_parallel",
+            lambda: (plans.tensor_exchange == 0) | (plans.sequence_parallel == 1),
+        ),
+        *_schedule_conditions(plans, count, (layers, moved)),
+        *_end_conditions(model, plans),
+        *_expert_conditions(model, plans),
+        *(_frozen_conditions(plans) if model.frozen_layers else ()),
         *others,
     )
 
 
-def _frozen_rules(plans: Plans) -> tuple[Rule, ...]:
+def _degree_conditions(model: Transformer, plans: Plans, devices: int) -> tuple[_Condition, ...]:
+    groups = model.attention_groups
+    return (
+        (
+            f"tensor x context x pipeline x data is the {devices} devices",
+            "tensor context pipeline data",
+            lambda: plans.tensor * plans.context * plans.pipeline * plans.data == devices,
+        ),
+        (f"tensor divides the {model.heads} heads", "tensor", lambda: model.heads % plans.tensor == 0),
+        (
+            f"tensor divides the {groups} key-value heads, or is a multiple of them",
+            "tensor",
+            lambda: (groups % plans.tensor == 0) | (plans.tensor % groups == 0),
+        ),
+        (f"tensor divides the hidden size {model.hidden}", "tensor", lambda: model.hidden % plans.tensor == 0),
+        (
+            f"tensor divides the feed-forward width {' and '.join(map(str, model.widths))}",
+            "tensor",
+            lambda: gcd(*model.widths) % plans.tensor == 0,
+        ),
+    )
+
+
+def _frozen_conditions(plans: Plans) -> tuple[_Condition, ...]:
     """Rules for frozen first layers: all layers are on one stage."""
     return (
-        ("frozen layers exclude pipeline parallelism", plans.pipeline == 1),
-        ("frozen layers exclude overlapped expert communication", plans.expert_exchange == 0),
+        ("frozen layers exclude pipeline parallelism", "pipeline", lambda: plans.pipeline == 1),
+        ("frozen layers exclude overlapped expert communication", "expert_exchange", lambda: plans.expert_exchange == 0),
     )
 
 
@@ -445,87 +507,164 @@ CONCESSION_RULES_ON: Final = ("context", "pipeline", "data", "overlap", "recompu
 def concession_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
     """The rules about concessions, one each. Where the first layers have no backward pass, layers of a stage differ in nothing
     else."""
-    layers, experts = (again(plans.recompute, what) for what in (LAYER, EXPERTS | SHARED_EXPERTS))
-    found = (
-        ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
-        ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
-        ("split backward passes recompute no whole layers", (plans.schedule == 0) | ~layers),
-        ("split backward passes offload nothing", (plans.schedule == 0) | (plans.offload == 0)),
-        ("overlapped expert communication recomputes no whole layers nor experts", (plans.expert_exchange == 0) | ~(layers | experts)),
+    return _evaluated(_concession_conditions(model, plans))
+
+
+def _concession_conditions(model: Transformer, plans: Plans) -> tuple[_Condition, ...]:
+    def recomputed(what: int) -> Mask:
+        return np.asarray(again(plans.recompute, what))
+
+    found: tuple[_Condition, ...] = (
+        (
+            "overlap of data exchange needs data or context parallel",
+            "overlap data context",
+            lambda: ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1),
+        ),
+        (
+            "overlap of pipeline transfers needs a pipeline",
+            "overlap pipeline",
+            lambda: ((plans.overlap & 2) == 0) | (plans.pipeline > 1),
+        ),
+        ("split backward passes recompute no whole layers", "schedule recompute", lambda: (plans.schedule == 0) | ~recomputed(LAYER)),
+        ("split backward passes offload nothing", "schedule offload", lambda: (plans.schedule == 0) | (plans.offload == 0)),
+        (
+            "overlapped expert communication recomputes no whole layers nor experts",
+            "expert_exchange recompute",
+            lambda: (plans.expert_exchange == 0) | ~(recomputed(LAYER) | recomputed(EXPERTS | SHARED_EXPERTS)),
+        ),
     )
     if not model.frozen_layers:
         return found
     return (
         *found,
-        ("frozen layers offload nothing", plans.offload == 0),
-        ("frozen layers exclude recomputation of parts of a layer", plans.recompute < PARTLY),
+        ("frozen layers offload nothing", "offload", lambda: plans.offload == 0),
+        ("frozen layers exclude recomputation of parts of a layer", "recompute", lambda: plans.recompute < PARTLY),
     )
 
 
-def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
+def _expert_conditions(model: Transformer, plans: Plans) -> tuple[_Condition, ...]:
     """Rules for experts over the data-parallel ranks, or folded over all ranks of a stage."""
-    usual, split, exposed = plans.expert_tensor == 0, np.maximum(plans.expert_tensor, 1), plans.expert_exchange == 0
-    divides, block = model.experts % plans.expert == 0, plans.tensor * plans.context * plans.data
-    together = np.isin(plans.placement, _TOGETHER)
+    usual, exposed = plans.expert_tensor == 0, plans.expert_exchange == 0
+
+    def split() -> Whole:
+        return np.maximum(plans.expert_tensor, 1)
+
+    def divides() -> Mask:
+        return np.asarray((model.experts % plans.expert == 0) & (~usual | (plans.data % plans.expert == 0)))
+
+    def divides_block() -> Mask:
+        return np.asarray(usual | (plans.tensor * plans.context * plans.data % (split() * plans.expert) == 0))
+
     return (
-        (f"expert divides the {model.experts} experts and data", divides & (~usual | (plans.data % plans.expert == 0))),
-        ("expert_tensor x expert divides tensor x context x data", usual | (block % (split * plans.expert) == 0)),
-        (f"expert_tensor divides the width {model.expert_width} of an expert", usual | (model.expert_width % split == 0)),
-        ("folded experts of several tensor ranks need sequence parallel", usual | (plans.tensor == 1) | (plans.sequence_parallel == 1)),
-        ("folded experts need pipeline as the first or the last dimension of the placement", usual | together),
-        ("expert_tensor as large as tensor needs expert parallel above 1", usual | (split != plans.tensor) | (plans.expert > 1)),
-        ("groups of ranks that share (shard) exclude folded experts", usual | (plans.shard == 0)),
-        ("overlapped expert communication needs expert parallel above 1", exposed | (plans.expert > 1)),
+        (f"expert divides the {model.experts} experts and data", "expert expert_tensor data", divides),
+        (
+            "expert_tensor x expert divides tensor x context x data",
+            "expert_tensor expert tensor context data",
+            divides_block,
+        ),
+        (
+            f"expert_tensor divides the width {model.expert_width} of an expert",
+            "expert_tensor",
+            lambda: usual | (model.expert_width % split() == 0),
+        ),
+        (
+            "folded experts of several tensor ranks need sequence parallel",
+            "expert_tensor tensor sequence_parallel",
+            lambda: usual | (plans.tensor == 1) | (plans.sequence_parallel == 1),
+        ),
+        (
+            "folded experts need pipeline as the first or the last dimension of the placement",
+            "expert_tensor placement",
+            lambda: usual | np.isin(plans.placement, _TOGETHER),
+        ),
+        (
+            "expert_tensor as large as tensor needs expert parallel above 1",
+            "expert_tensor tensor expert",
+            lambda: usual | (split() != plans.tensor) | (plans.expert > 1),
+        ),
+        ("groups of ranks that share (shard) exclude folded experts", "expert_tensor shard", lambda: usual | (plans.shard == 0)),
+        (
+            "overlapped expert communication needs expert parallel above 1",
+            "expert_exchange expert",
+            lambda: exposed | (plans.expert > 1),
+        ),
         (
             "overlapped expert communication on several stages needs interleave above 1, or dualpipe",
-            exposed | (plans.pipeline == 1) | (plans.interleave > 1) | (plans.schedule == BOTH_WAYS),
+            "expert_exchange pipeline interleave schedule",
+            lambda: exposed | (plans.pipeline == 1) | (plans.interleave > 1) | (plans.schedule == BOTH_WAYS),
         ),
         (
             "overlapped expert communication excludes split backward passes, except those of dualpipe",
-            exposed | (plans.schedule == 0) | (plans.schedule == BOTH_WAYS),
+            "expert_exchange schedule",
+            lambda: exposed | (plans.schedule == 0) | (plans.schedule == BOTH_WAYS),
         ),
     )
 
 
-def _schedule_rules(plans: Plans, count: Whole, concessions: tuple[Rule, ...]) -> tuple[Rule, ...]:
+def _schedule_conditions(plans: Plans, count: Callable[[], Whole], concessions: tuple[_Condition, ...]) -> tuple[_Condition, ...]:
     """Rules for split backward passes, as far as they are modelled: inputs of the second part are kept until then."""
-    unsplit = plans.schedule == 0
+    unsplit, other = plans.schedule == 0, plans.schedule != V
     return (
-        ("split backward passes (zero-bubble, dualpipe) need a pipeline", unsplit | (plans.pipeline > 1)),
-        ("split backward passes keep weights and gradients whole through the step (ZeRO-0, ZeRO-1)", unsplit | (plans.zero < 2)),
+        (
+            "split backward passes (zero-bubble, dualpipe) need a pipeline",
+            "schedule pipeline",
+            lambda: unsplit | (plans.pipeline > 1),
+        ),
+        (
+            "split backward passes keep weights and gradients whole through the step (ZeRO-0, ZeRO-1)",
+            "schedule zero",
+            lambda: unsplit | (plans.zero < 2),
+        ),
         *concessions,
         (
             "split backward passes need an even distribution of layers",
-            unsplit | ((plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)),
+            "schedule first_stage_layers last_stage_layers",
+            lambda: unsplit | ((plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)),
         ),
-        ("zero-bubble-v has two chunks a stage (interleave 2)", (plans.schedule != V) | (plans.interleave == 2)),
-        ("zero-bubble-v has at least 2 x pipeline - 1 microbatches", (plans.schedule != V) | (count >= 2 * plans.pipeline - 1)),
+        ("zero-bubble-v has two chunks a stage (interleave 2)", "schedule interleave", lambda: other | (plans.interleave == 2)),
+        (
+            "zero-bubble-v has at least 2 x pipeline - 1 microbatches",
+            "schedule pipeline data microbatch",
+            lambda: other | (count() >= 2 * plans.pipeline - 1),
+        ),
         (
             "zero-bubble-v needs an even distribution of layers",
-            (plans.schedule != V) | (plans.first_stage_layers + plans.last_stage_layers == 0),
+            "schedule first_stage_layers last_stage_layers",
+            lambda: other | (plans.first_stage_layers + plans.last_stage_layers == 0),
         ),
-        *_both_ways_rules(plans, count),
+        *_both_ways_conditions(plans, count),
     )
 
 
-def _both_ways_rules(plans: Plans, count: Whole) -> tuple[Rule, ...]:
+def _both_ways_conditions(plans: Plans, count: Callable[[], Whole]) -> tuple[_Condition, ...]:
     """Rules of DeepSeek-AI's DualPipe schedule (`step` of dualpipe.py); copies of a stage shard as all replicas do."""
     other = plans.schedule != BOTH_WAYS
     return (
-        ("dualpipe has an even number of stages", other | (plans.pipeline % 2 == 0)),
-        ("dualpipe has an even number of microbatches, at least 2 x pipeline", other | ((count % 2 == 0) & (count >= 2 * plans.pipeline))),
-        ("dualpipe has one chunk a stage (interleave 1)", other | (plans.interleave == 1)),
-        ("dualpipe shares among all replicas (shard 0)", other | (plans.shard == 0)),
+        ("dualpipe has an even number of stages", "schedule pipeline", lambda: other | (plans.pipeline % 2 == 0)),
+        (
+            "dualpipe has an even number of microbatches, at least 2 x pipeline",
+            "schedule pipeline data microbatch",
+            lambda: other | ((count() % 2 == 0) & (count() >= 2 * plans.pipeline)),
+        ),
+        ("dualpipe has one chunk a stage (interleave 1)", "schedule interleave", lambda: other | (plans.interleave == 1)),
+        ("dualpipe shares among all replicas (shard 0)", "schedule shard", lambda: other | (plans.shard == 0)),
     )
 
 
-def _end_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
+def _end_conditions(model: Transformer, plans: Plans) -> tuple[_Condition, ...]:
     """Rules for given numbers of layers on the first or the last stage; a chunk beside embedding or head may have no layer."""
     even = (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)
-    left = even if even.all() else even | _leave_chunks(model, plans)  # most questions open neither end
     return (
-        ("layers of the first and the last stage need a pipeline", even | (plans.pipeline > 1)),
-        (f"first and last stage leave at least one layer of the {model.stack} for each chunk between them, and no remainder", left),
+        (
+            "layers of the first and the last stage need a pipeline",
+            "first_stage_layers last_stage_layers pipeline",
+            lambda: even | (plans.pipeline > 1),
+        ),
+        (
+            f"first and last stage leave at least one layer of the {model.stack} for each chunk between them, and no remainder",
+            "first_stage_layers last_stage_layers pipeline interleave",
+            lambda: even if even.all() else even | _leave_chunks(model, plans),  # most questions open neither end
+        ),
     )
 
 
@@ -539,13 +678,21 @@ def _leave_chunks(model: Transformer, plans: Plans) -> Mask:
     return np.asarray(ends & between)
 
 
-def _group_rules(plans: Plans) -> tuple[Rule, ...]:
+def _group_conditions(plans: Plans) -> tuple[_Condition, ...]:
     """Rules for sharding groups: they contain whole groups of context ranks and of experts."""
-    ungrouped, replicas = plans.shard == 0, plans.shard // plans.context
+    ungrouped = plans.shard == 0
     return (
-        ("groups of ranks that share (shard) need ZeRO", ungrouped | (plans.zero > 0)),
-        ("context divides the ranks that share (shard), which divide data x context", ungrouped | _divide(plans, replicas)),
-        ("expert divides the replicas that share (shard)", ungrouped | (replicas % plans.expert == 0)),
+        ("groups of ranks that share (shard) need ZeRO", "shard zero", lambda: ungrouped | (plans.zero > 0)),
+        (
+            "context divides the ranks that share (shard), which divide data x context",
+            "shard context data",
+            lambda: ungrouped | _divide(plans, plans.shard // plans.context),
+        ),
+        (
+            "expert divides the replicas that share (shard)",
+            "shard context expert",
+            lambda: ungrouped | (plans.shard // plans.context % plans.expert == 0),
+        ),
     )
 
 

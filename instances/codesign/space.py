@@ -17,7 +17,20 @@ from crossopt.crossflow.cost import Made, device_price
 from crossopt.crossflow.hardware import Hardware, Link, Memory, take
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
-from crossopt.crossflow.plan import CANONICAL_SETTINGS, PLAN_FIELDS, Plan, Plans, Rule, code, joined, option, rows_of, rules, table
+from crossopt.crossflow.plan import (
+    CANONICAL_SETTINGS,
+    PLAN_FIELDS,
+    Plan,
+    Plans,
+    Rule,
+    code,
+    joined,
+    keeps_rules_on,
+    option,
+    rows_of,
+    rules,
+    table,
+)
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options, remembered
@@ -34,8 +47,8 @@ _DRAWN = 1 << 14
 _KERNEL_COMBINATIONS = 1 << 10
 """Largest number of random plans for workloads evaluated one plan at a time."""
 
-_LOOKED_AFTER: Final = ("microbatch", "interleave", "tensor_exchange", "schedule", "last_stage_layers")
-"""Settings after which partial plans are pruned by rules. Experts and end stages are determined by two settings each."""
+_LOOKED_AFTER: Final = ("microbatch", "interleave", "tensor_exchange")
+"""Settings after which partial plans are also pruned by rules that depend on settings not yet known."""
 _ENABLING: Final = ("sequence_parallel", "schedule")
 """Settings whose other values may satisfy a rule that the default violates."""
 
@@ -194,16 +207,15 @@ def _batches(blocks: Iterator[Plans], size: int) -> Iterator[Plans]:
 
 def _may_keep_rules(instance: Instance, plans: Plans, name: str, known: frozenset[str]) -> Mask:
     """Mask of partial plans that may still satisfy the rules: with open settings at their defaults, or with other values of
-    those in `_ENABLING`. After settings outside `_LOOKED_AFTER`, only the stack's rules are applied. Once every setting is
-    known, all rules are applied.
+    those in `_ENABLING`, after the settings in `_LOOKED_AFTER`.
 
-    The stack's rules are looked at once each, when the last setting that they speak of, which is `name`, has become known.
+    Each rule is looked at when the last setting that it depends on, which is `name`, has become known.
     """
-    found, alone = _launched(instance, plans, name, known), replace(instance, stack=None)
-    if len(known) == len(instance.plan_options):
-        return found & keeps_rules(alone, plans)
+    model = cast("Transformer", instance.workload)
+    found = _launched(instance, plans, name, known) & keeps_rules_on(model, plans, instance.cluster.devices, name, known)
     if name not in _LOOKED_AFTER:
         return found
+    alone = replace(instance, stack=None)
     open_ones = [{setting: number} for setting in _ENABLING if setting not in known for number in codes_of(instance, setting)]
     ways: list[dict[str, int]] = [{}, *open_ones, *(setting | second_setting for setting, second_setting in combinations_of(open_ones, 2))]
     found &= np.logical_or.reduce([keeps_rules(alone, with_settings(plans, way)) for way in ways])

@@ -347,8 +347,13 @@ def deciding_memory_of(instance: Instance, heads: AnyPlans, devices: Sequence[Ha
     model = instance.workload
     if not isinstance(heads, Plans) or not isinstance(model, Transformer) or not len(heads) or "recompute" not in concessions_of(instance):
         return least_memory_of(instance, heads)
+    rows, row_of = _distinct_memory(heads)
+    return _deciding_memory_of(instance, plan_rows(heads, rows), model, devices)[row_of]
+
+
+def _deciding_memory_of(instance: Instance, heads: Plans, model: Transformer, devices: Sequence[Hardware]) -> Array:
     thrifty = with_settings(heads, {"offload": reduce(or_, codes_of(instance, "offload"))})
-    found = np.array(memory_without_layers(model, sharding(model, thrifty)))[:, 0]
+    found = np.zeros(len(heads))
 
     def open_rows(choose: Callable[[Mask], Mask]) -> Whole:
         """Heads of which it is open whether they fit some device, by bounds, or every device, by members."""
@@ -356,9 +361,11 @@ def deciding_memory_of(instance: Instance, heads: AnyPlans, devices: Sequence[Ha
             fit = [found[:, None] + device.reserved_memory <= np.atleast_1d(device.dram.capacity) for device in devices]
         return np.flatnonzero(choose(np.concatenate(fit, axis=1)))
 
-    rows = open_rows(lambda fit: np.asarray(fit.any(axis=1)))
-    if not len(rows):
-        return found
+    rows = np.arange(len(heads))
+    for stages in (1, None) if model.dense_layers else (None,):  # with dense layers many stages may be the fullest
+        found[rows] = np.array(memory_without_layers(model, sharding(model, plan_rows(thrifty, rows)), stages))[:, 0]
+        if not len(rows := open_rows(lambda fit: np.asarray(fit.any(axis=1)))):
+            return found
     some = plan_rows(thrifty, rows[:: len(rows) // _SAMPLED + 1])
     ways = np.array([codes_of(instance, "recompute")], np.float64)
     thriftiest = np.argmin(np.asarray(peak_memory(model, replace(sharding(model, some), recompute=ways))).sum(axis=0))

@@ -51,7 +51,7 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
     """The first of a seeded stream of random plans that keeps every rule; few do, so that hundreds are looked at together."""
     random = np.random.default_rng(seed)
     while True:
-        drawn = _drawn(random, model, devices, 256)
+        drawn = drawn_plans(random, model, devices, 256)
         sound = np.logical_and.reduce([holds for _, holds in rules(model, drawn, devices)])
         if sound.any():
             return plan_at(drawn, int(np.argmax(sound)))
@@ -64,7 +64,7 @@ def _layouts(devices: int) -> Whole:
     return np.array([degrees for degrees in product(divisors, repeat=4) if prod(degrees) == devices]).T
 
 
-def _drawn(random: np.random.Generator, model: Transformer, devices: int, count: int) -> Plans:
+def drawn_plans(random: np.random.Generator, model: Transformer, devices: int, count: int) -> Plans:
     """So many plans at random, each on all devices, with ranks for experts where there are some."""
     tensor, context, pipeline, data = random.choice(_layouts(devices), count, axis=1)
     usual = random.choice([0, 0, 1, 2, 3], (2, count))

@@ -28,10 +28,22 @@ from crossopt.crossflow.collectives import (
 )
 from crossopt.crossflow.hardware import Cluster, Link
 from crossopt.crossflow.layout import lay_out
-from crossopt.crossflow.plan import CONCESSIONS, DIMENSIONS, PLACEMENTS, Plan, broken_rules, code, option, plan_at, rows_of, table
+from crossopt.crossflow.plan import (
+    CONCESSIONS,
+    DIMENSIONS,
+    PLACEMENTS,
+    Plan,
+    broken_rules,
+    code,
+    conditions,
+    option,
+    plan_at,
+    rows_of,
+    table,
+)
 from crossopt.crossflow.recomputation import RECOMPUTE, layers_again
 from crossopt.crossflow.workload import Transformer
-from tests.crossflow.strategies import MODELS, plans
+from tests.crossflow.strategies import MODELS, drawn_plans, plans
 from tests.every import every
 from tests.extent import examples
 
@@ -487,3 +499,13 @@ def collectives_ranks_by_unit(size: int, stride: int, unit: int, devices: int) -
 def test_spreads_over_nodes_of_four_in_pods_of_twelve(size: int, stride: int, members: tuple[int, ...]) -> None:
     """Groups of 8 and 16 do not divide pods of 12 evenly; of strides that do not divide a pod each rank is taken to be in its own."""
     assert spread(size, stride, (4, 12, 48)) == members
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_a_rule_depends_on_no_setting_but_those_that_it_names(model: Transformer) -> None:
+    """Partial plans are left out by it once these are known."""
+    random, devices = np.random.default_rng(7), 16
+    own, other = (drawn_plans(random, model, devices, 2000) for _ in range(2))
+    for number, (sentence, settings, column) in enumerate(conditions(model, own, devices)):
+        mixed = replace(other, **{name: getattr(own, name) for name in settings.split()})
+        assert np.array_equal(conditions(model, mixed, devices)[number][2](), column()), sentence

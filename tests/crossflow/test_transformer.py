@@ -521,7 +521,7 @@ ALLOWED: dict[str, str] = {
     "pipeline.py: slots: np.any(terms.schedule)": _UNUSED,
     "pipeline.py: unheld_time: np.any(terms.schedule)": _UNUSED,
     "pipeline.py: full_backward: np.any(terms.schedule)": _UNUSED,
-    "plan.py: _end_rules: even.all()": "what is even needs no other rule",
+    "plan.py: _end_conditions: even.all()": "what is even needs no other rule",
     "roofline.py: _across: np.ndim(product.by_chance)": _UNUSED,
     "roofline.py: _different: (shapes[order[1:]] != shapes[order[:-1]]).any(axis=1)": _EQUAL_INPUTS,
     "roofline.py: _different: np.cumsum(new)": _EQUAL_INPUTS,
@@ -572,11 +572,10 @@ ALLOWED: dict[str, str] = {
     "objective.py: _values_where_they_fit: len(plans)": "rows and columns without a value are left out",
     "objective.py: _values_where_they_fit: len(rows)": "rows and columns without a value are left out",
     "objective.py: _values_where_they_fit: np.isfinite(figures).all()": "rows and columns without a value are left out",
-    "objective.py: deciding_memory_of: fit.all(axis=1)": "whether the device fits, of each plan on its own",
-    "objective.py: deciding_memory_of: fit.any(axis=1)": "whether the device fits, of each plan on its own",
+    "objective.py: _deciding_memory_of: fit.all(axis=1)": "whether the device fits, of each plan on its own",
+    "objective.py: _deciding_memory_of: fit.any(axis=1)": "whether the device fits, of each plan on its own",
     "objective.py: deciding_memory_of: len(heads)": "the least over modes, for each plan its own",
-    "objective.py: deciding_memory_of: len(rows)": "bounds decide of all plans",
-    "objective.py: deciding_memory_of: np.asarray(peak_memory(model, replace(sharding(model, some), recompute=ways))).sum(axis=0)": (
+    "objective.py: _deciding_memory_of: np.asarray(peak_memory(model, replace(sharding(model, some), recompute=ways))).sum(axis=0)": (
         "which mode is tried first; what fits is the same whichever it is"
     ),
     "objective.py: host_memory_of: plans.offload.any()": _NOTHING,

@@ -1,7 +1,7 @@
 """Baselines from published recipes: general ones, those of NVIDIA for single networks, and expert rules of other schools."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from math import inf, log
 from typing import Any, Final, Literal, cast
 
@@ -207,17 +207,26 @@ class Practice:
 
 def practice_of(instance: Instance, deadline: float = float("inf")) -> Practice:
     """The recipes' choice; a TimeoutError at the deadline."""
-    return _practice((instance, deadline))
+    return _practice(_Request(instance, deadline))
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """The question, and the time by which an answer is needed, on which the answer does not depend."""
+
+    instance: Instance
+    deadline: float = field(compare=False)
 
 
 @remembered
-def _practice(request: tuple[Instance, float]) -> Practice:
-    if not (found := _chosen(*request)):
+def _practice(request: _Request) -> Practice:
+    instance, deadline = request.instance, request.deadline
+    if not (found := _chosen(instance, deadline)):
         return Practice(_NONE, None)
     (name, best), *others = found
     own = [(by, design) for by, design in others if by.startswith(_NVIDIA) and design != best]
     by, nvidia = min(own, key=lambda pair: pair[0] == _NVIDIA, default=("", None))
-    return Practice(name, best, nvidia, by, _too_large(*request, best.point))
+    return Practice(name, best, nvidia, by, _too_large(instance, deadline, best.point))
 
 
 def _too_large(instance: Instance, deadline: float, point: int) -> str:

@@ -152,6 +152,9 @@ CACHED = 1 << 20
 """Groups of which the heads are kept for who looks at their members; of more all are listed again."""
 _HEADS = 1024
 """Groups whose members are priced together."""
+_REMEMBERED = 1 << 17
+"""Groups of the last survey that are kept whole, for a question that differs in its reserved memory alone."""
+_last: list[tuple[Instance, "Survey"]] = []
 
 Trace = tuple[tuple[float, float | None, float | None], ...]
 Cuts = tuple[Ranges | None, ...]
@@ -169,7 +172,7 @@ class Survey:
     pool: AnyPlans = ()
     """Heads with the least bounds."""
     keep: float = float("inf")
-    """Largest bound of the groups that are of interest."""
+    """Largest bound of the groups that are of interest; infinite as long as few fit."""
     fitting: list[AnyPlans] = field(default_factory=list)
     """Heads of the groups of interest of which a member fits, of every block; none where they are too many to keep."""
     fit: int = 0
@@ -183,6 +186,24 @@ class Survey:
 
     def of_interest(self, bounds: Array) -> Mask:
         return np.isfinite(bounds) & (bounds <= self.keep)
+
+    def pooled(self, heads: AnyPlans, bounds: Array, pooled: Array) -> Array:
+        """The bounds of the pool with those of these heads in it that are among the least."""
+        better = np.flatnonzero(bounds < (pooled.max() if len(pooled) == _PROMISING else np.inf))
+        if not len(better):
+            return pooled
+        together = np.concatenate([pooled, bounds[better]])
+        best = np.sort(np.argsort(together, kind="stable")[:_PROMISING])
+        self.pool = rows_of(joined([self.pool, rows_of(heads, better)]), best)
+        return together[best]
+
+    def forget_above(self, keep: float) -> None:
+        """Keep the heads bounded up to here alone."""
+        bounds = [block[self.of_interest(block)] for block in self.bounds]
+        self.keep = keep
+        rows = [np.flatnonzero(block <= keep) for block in bounds]
+        self.fitting = [rows_of(heads, near) for heads, near in zip(self.fitting, rows, strict=True)]
+        self.kept = sum(map(len, rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,24 +423,47 @@ def _wrong_cut(box: Boxes, ranges: Ranges) -> str:
 
 
 def survey_of(instance: Instance, chip: Corners, deadline: float, keep: float = float("inf")) -> Survey:
-    """Price all groups on the best chip, until the deadline; heads of those bounded above `keep` are forgotten."""
-    survey, pooled = Survey(chip, keep=keep), np.zeros(0)
+    """Price all groups on the best chip, until the deadline; where many fit, heads of those bounded above `keep` are forgotten."""
+    if (before := _wider(instance)) is not None:
+        return _narrowed(instance, chip, before)
+    survey, pooled = Survey(chip), np.zeros(0)
     for block in family_blocks(instance):
         bounds = head_values_of(instance, chip, block.heads)[:, 0]
         survey.bounds.append(bounds)
         survey.plans += int(block.counts.sum())
         survey.fit += int(np.isfinite(bounds).sum())
-        better = np.flatnonzero(bounds < (pooled.max() if len(pooled) == _PROMISING else np.inf))
-        if len(better):
-            together = np.concatenate([pooled, bounds[better]])
-            best = np.sort(np.argsort(together, kind="stable")[:_PROMISING])
-            survey.pool, pooled = rows_of(joined([survey.pool, rows_of(block.heads, better)]), best), together[best]
+        pooled = survey.pooled(block.heads, bounds, pooled)
         near = np.flatnonzero(survey.of_interest(bounds))
         survey.kept += len(near)
         survey.fitting = [*survey.fitting, rows_of(block.heads, near)] if survey.kept <= CACHED else []
+        if survey.kept > _REMEMBERED and survey.keep > keep:
+            survey.forget_above(keep)
         if monotonic() >= deadline:
             return survey
     survey.complete = True
+    if survey.kept == survey.fit <= _REMEMBERED:
+        _last[:] = [(instance, survey)]
+    return survey
+
+
+def _wider(instance: Instance) -> Survey | None:
+    """The last survey, where it was of the same question with less reserved memory: what fits here fits there."""
+    for earlier, survey in _last:
+        reserved = instance.hardware.reserved_memory
+        same = replace(earlier, hardware=replace(earlier.hardware, reserved_memory=reserved)) == instance
+        return survey if same and earlier.hardware.reserved_memory < reserved else None
+    return None
+
+
+def _narrowed(instance: Instance, chip: Corners, before: Survey) -> Survey:
+    """A survey of the groups that fit with more reserved memory; all other groups have no member that fits."""
+    heads, bounds = joined(before.fitting), before.every()
+    fit = np.flatnonzero(np.isfinite(bounds))
+    bounds = np.full(len(bounds), np.inf)
+    bounds[fit] = head_values_of(instance, chip, heads)[:, 0]
+    still = np.flatnonzero(np.isfinite(bounds[fit]))
+    survey = Survey(chip, [bounds], before.plans, fitting=[rows_of(heads, still)], fit=len(still), kept=len(still), complete=True)
+    survey.pooled(heads, bounds[fit], np.zeros(0))
     return survey
 
 

@@ -14,6 +14,7 @@ import pytest
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.bill import Spent
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.plan import PLAN_FIELDS, Plans
 from crossopt.instances.catalogue.registry import ladder, names
 from crossopt.instances.codesign import instance, plan_groups
 from crossopt.instances.codesign.boxes import Boxes, Ranges, corners, full_box, grid, parted
@@ -47,7 +48,7 @@ from crossopt.solvers.codesign.boxes.search import search as solve
 from crossopt.solvers.codesign.exhaustive import search as exhaustive_search
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.objective import joined, values_of
+from crossopt.solvers.codesign.objective import joined, least_memory_of, values_of
 from crossopt.solvers.family import judge_baseline
 from tests.extent import some
 from tests.offloading_questions import slow_link
@@ -56,6 +57,7 @@ from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 from tests.solvers.codesign.wide_questions import wide_question
+from tests.stack_questions import stack_question
 
 # Branch and bound over boxes: the oracle's value to the last bit, and a tree of cuts that proves its bound and no other.
 
@@ -657,3 +659,27 @@ def test_no_question_of_the_registry_is_refused() -> None:
 def test_no_drawn_question_is_refused() -> None:
     for seed in range(12, 100):
         refuse_broken_bounds(random_question(seed))
+
+
+def test_a_survey_with_more_reserved_memory_is_that_of_the_groups_that_fit_with_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bounds, counts and heads as if all groups were priced again."""
+    question = stack_question("", experts=True)
+    chip = corners(question, grid(question), full_box(grid(question)))
+    known, found = list[tuple[Instance, guard.Survey]](), list[guard.Survey]()
+    monkeypatch.setattr(guard, "_last", known)
+    wide = guard.survey_of(question, chip, inf, keep=0.0)
+    assert wide.complete
+    reserve = float(np.max(chip.hardware.dram.capacity)) - float(np.median(least_memory_of(question, joined(wide.fitting))))
+    more = replace(question, hardware=replace(question.hardware, reserved_memory=reserve))
+    chip = corners(more, grid(more), full_box(grid(more)))
+    for _ in range(2):
+        found.append(guard.survey_of(more, chip, inf))
+        known.clear()
+    first, second = found
+    assert 0 < first.fit == second.fit < wide.fit
+    assert (first.plans, first.kept) == (second.plans, second.kept)
+    assert np.array_equal(first.every(), second.every())
+    for own, other in ((first.pool, second.pool), (joined(first.fitting), joined(second.fitting))):
+        assert isinstance(own, Plans)
+        assert isinstance(other, Plans)
+        assert all(np.array_equal(getattr(own, name), getattr(other, name)) for name in PLAN_FIELDS)
