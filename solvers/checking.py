@@ -1,7 +1,7 @@
 """Checks of saved results, and comparison of fields."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,23 @@ from crossopt.solvers.answer import (
     is_proved,
     unwatched,
 )
-from crossopt.solvers.family import A, D, Judge, ProblemType, Proved, Q, described, no_op, solve, unit_of
+from crossopt.solvers.family import (
+    RIVAL,
+    A,
+    BaselineName,
+    D,
+    Judge,
+    ProblemType,
+    Proved,
+    Q,
+    baseline_names,
+    described,
+    judge_baseline,
+    no_names,
+    no_op,
+    solve,
+    unit_of,
+)
 from crossopt.solvers.proofs import UnverifiedBound
 
 ANEW = "the proof was repeated: "
@@ -98,8 +114,7 @@ def faults_but_proof(family: ProblemType[Q, A, D], saved: Result[A, D], question
     refused = [*differences("question", described(family, question), saved.question), *status_faults(family, saved)]
     refused += _part_faults(family, saved, question) if not refused else []
     refused += _answer_faults(family, saved, question, saved.answer) if saved.answer is not None else []
-    for number, baseline in enumerate(saved.baselines):
-        refused += _baseline_value_faults(family, question, f"baselines[{number}]", baseline)
+    refused += _faults_of_baselines(family, saved, question) if not refused else []
     return [*refused, *family.faults(question, saved, family.judge), *baseline_faults(claimed_lower_bound(saved), saved.baselines)]
 
 
@@ -169,10 +184,12 @@ def status_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str
         ("infeasibility that is solver-reported is not proved", value is not None or not (saved.proved and saved.unverified)),
         ("proved_by needs a bound or infeasibility, and the reverse", bool(saved.proved_by) == claims),
         (f"proof: nothing is proved by {short(saved.proved_by)}", _is_proof_label(family, saved)),
+        (f"proof: the engine {saved.engine} does not prove so", saved.engine in family.provers.get(saved.proved_by, family.engines)),
         (f"reasons are given although there is {what}", value is None or not saved.reasons),
         (f"{short(saved.stopped)} is no reason to stop", saved.stopped in STOPPED),
         (f"status: {saved.status} does not follow", saved.status == answer_status(value, bound, saved.proved, least_gap)),
         (f"{saved.seconds!r} seconds are no time", saved.seconds >= 0.0),
+        ("proof: it has a limit or block below 0", min(getattr(saved.proof, name, 0) or 0 for name in ("limit", "block")) >= 0),
         (f"a gap of {saved.gap_asked!r} is none to ask for", least_gap <= saved.gap_asked < 1.0),
     )
     return [*(sentence for sentence, holds in rules if not holds), *_long_text(saved)]
@@ -226,16 +243,63 @@ def _amount(family: ProblemType[Q, A, D], question: Q, value: Number | None) -> 
     return f"{value!r} {unit_of(family, question)}".rstrip()
 
 
-def _baseline_value_faults(family: ProblemType[Q, A, D], question: Q, path: str, baseline: Baseline[A]) -> list[str]:
-    if baseline.answer is None:
-        return [] if baseline.value is None else [f"{path}: there is a value and no {family.what}"]
-    try:
-        verdict = family.judge(question, baseline.answer)
-    except ValueError as error:
-        return [f"{path}: the {family.what} does not belong to the question: {error}"]
-    true = None if verdict.violations else verdict.value
-    fault = f"{path}: the {family.what} takes {_amount(family, question, true)}, the result says {baseline.value!r}"
-    return [] if true == baseline.value else [fault]
+def _faults_of_baselines(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
+    """Baselines with values, names or notes other than those that the judge and their kind have, and those that are left out."""
+    declared = None if family.rules is None and family.searched is None else [*(family.searched or no_names)(question)]
+    rivals = [*baseline_names(*(f"{RIVAL}{engine}" for engine in family.engines))]
+    named = [_name_of(baseline, [*(declared or ()), *rivals]) for baseline in saved.baselines]
+    faults = [fault for place, one in enumerate(saved.baselines) for fault in _baseline_faults(family, question, place, one, named[place])]
+    if faults or declared is None:
+        return faults
+    names = [baseline.name for baseline in saved.baselines]
+    searched = [own for own in named if own in declared]
+    complete = saved.stopped == "complete" and saved.answer is not None and saved.bound is not None
+    always = [own for own in declared if own.always and (searched or (complete and saved.engine in own.always))]
+    left = [own for own in always if own not in searched]
+    by_rule = [replace(baseline, seconds=0.0) for baseline, own in zip(saved.baselines, named, strict=True) if own is None]
+    rules = None if family.rules is None else family.rules(question, saved)
+    true = [judge_baseline(family.judge, question, own) for own in rules or ()]
+    omitted = not by_rule and (rules is None or saved.stopped != "complete")
+    sentences = (
+        ("baselines: each of them has a name of its own", len({*names}) == len(names)),
+        (f"baselines: {_listed(true)} follow by rule, and here are {_listed(by_rule)}", omitted or by_rule == true),
+        (f"baselines: {', '.join(own.name.replace(chr(92), '') for own in left)} are left out", not left),
+    )
+    return [sentence for sentence, holds in sentences if not holds]
+
+
+def _plain(name: BaselineName) -> str:
+    return name.name.replace("\\", "")
+
+
+def _name_of(baseline: Baseline[Any], names: Iterable[BaselineName]) -> BaselineName | None:
+    return next((own for own in names if re.fullmatch(own.name, baseline.name)), None)
+
+
+def _listed(baselines: Sequence[Baseline[Any]]) -> str:
+    return ", ".join(f"{baseline.name[:40]} ({baseline.value!r})" for baseline in baselines) or "none"
+
+
+def _baseline_faults(family: ProblemType[Q, A, D], question: Q, place: int, baseline: Baseline[A], named: BaselineName | None) -> list[str]:
+    """Faults of one baseline, whose note begins by a pattern and ends with the first rule that it breaks."""
+    violations, value, path = tuple[str, ...](), None, f"baselines[{place}]"
+    if baseline.answer is not None:
+        try:
+            verdict = family.judge(question, baseline.answer)
+        except ValueError as error:
+            return [f"{path}: the {family.what} does not belong to the question: {error}"]
+        violations, value = verdict.violations[:1], None if verdict.violations else verdict.value
+    elif baseline.value is not None:
+        return [f"{path}: there is a value and no {family.what}"]
+    pattern = "" if named is None else named.reason if baseline.answer is None else named.note
+    end = re.escape(violations[0]) if violations else ""
+    notes = f"({pattern})" if not end else f"({pattern}; )?{end}"
+    rules = (
+        (f"the {family.what} takes {_amount(family, question, value)}, the result says {baseline.value!r}", baseline.value == value),
+        (f"{baseline.seconds!r} seconds are no time", baseline.seconds >= 0.0),
+        (f"{short(baseline.note)} is no note of it", named is None or re.fullmatch(notes, baseline.note) is not None),
+    )
+    return [f"{path}: {sentence}" for sentence, holds in rules if not holds]
 
 
 def least_of_few(question: Q, plans: Iterable[A], judge: Judge[Q, A, D], most: int) -> float | None:

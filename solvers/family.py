@@ -3,6 +3,7 @@
 A family brings only what is its own; what all families do is written here and in `solvers.checking` once. For a new one see CONTRIBUTING.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from importlib import import_module
@@ -56,6 +57,36 @@ A = TypeVar("A")
 D = TypeVar("D")
 Engine = Callable[[Q, Limits, Watch], SearchOutcome[A]]
 Judge = Callable[[Q, A], Verdict[D]]
+
+
+NEVER = "(?!)"
+"""Pattern of reasons of baselines that always have an answer."""
+RIVAL = "engine "
+"""Before the name of an engine whose answer a comparison keeps as a baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineName:
+    """What baselines that take a search are called, and say."""
+
+    name: str
+    """A pattern, as are the others."""
+    note: str = ""
+    reason: str = NEVER
+    """Note where there is no answer."""
+    always: tuple[str, ...] = ()
+    """Engines of which every search that comes to its end has it."""
+
+
+def baseline_names(*names: str, note: str = "", reason: str = NEVER, always: tuple[str, ...] = ()) -> tuple[BaselineName, ...]:
+    """Names with notes and reasons that they have in common."""
+    return tuple(BaselineName(re.escape(name), note, reason, always) for name in names)
+
+
+def no_names(question: Any) -> tuple[BaselineName, ...]:  # noqa: ANN401 - any question
+    """No baselines that take a search."""
+    del question
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +205,14 @@ class ProblemType(Generic[Q, A, D]):
     """Label of a part in messages."""
     faults: Callable[[Q, Result[A, D], Judge[Q, A, D]], Sequence[str]] = no_faults
     """What else of a result is other than its question says, such as baselines that anybody can find again, and the judge prices."""
+    rules: Callable[[Q, Result[A, D]], Sequence[Baseline[A]] | None] | None = None
+    """Baselines by rules that take no search, which a check carries out again; None where there is nothing to compare with."""
+    searched: Callable[[Q], tuple[BaselineName, ...]] | None = None
+    """Names of other baselines, beside those of engines that a comparison keeps. Without both fields `faults` checks them."""
     proof_labels: frozenset[str] = frozenset()
     """Labels of its proofs, with N for each number; empty if `faults` checks them."""
+    provers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Engines of these labels, where others have none such."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Aliases of engines."""
     searching: frozenset[str] = frozenset()

@@ -32,7 +32,7 @@ from crossopt.reports.shown import digest_of, sheet_of, text_of
 from crossopt.reports.shown import page_of as page_of_result
 from crossopt.solvers import vipr
 from crossopt.solvers.answer import Limits, Progress, Result, claimed_lower_bound, result_in, to_text
-from crossopt.solvers.checking import check, check_answer
+from crossopt.solvers.checking import check, check_answer, faults_but_proof
 from crossopt.solvers.family import UNLIKE, certify, engine_of, family_of, solve
 from tests.extent import FULL
 from tests.paths import ROOT
@@ -166,6 +166,31 @@ def test_every_single_edit_is_refused(kind: str, all_values: bool) -> None:
         values = [(FEW[turn % len(FEW)],) if one else FEW if fewer else NEW for turn, fewer in enumerate(few)]
         news = [(path, new) for path, several in zip(places, values, strict=True) for new in several]
         assert [(path, new) for path, new in news if _passes(kind, whole, path, new, question)] == []
+
+
+@EACH
+def test_baselines_have_the_names_notes_and_values_of_their_kind(kind: str) -> None:
+    """Names and notes that are others, figures that cannot be, a baseline twice, and where it is certain, one less."""
+    family, forged = family_of(kind), list[Result[Any, Any]]()
+    for result in (result for result in results(kind) if kind != "knapsack"):  # a toy without a declaration
+        question = read_again(result.question, kind, folder())
+        others = [own for own in family.searched(question) if not own.always] if family.searched else []
+        for number, own in enumerate(result.baselines):
+            before, after = result.baselines[:number], result.baselines[number + 1 :]
+            changes: tuple[dict[str, Any], ...] = ({"name": own.name + "x"}, {"note": own.note + "x"}, {"seconds": -1.0})
+            several = [(*before, replace(own, **change), *after) for change in changes]
+            several += [] if any(re.fullmatch(other.name, own.name) for other in others) else [(*before, *after)]
+            several += [(*result.baselines, replace(own, seconds=own.seconds))]
+            forged += [replace(result, baselines=baselines) for baselines in several]
+    assert [one.baselines for one in forged if not faults_but_proof(family, one, read_again(one.question, kind, folder()))] == []
+
+
+@EACH
+def test_a_proof_is_no_other_engines(kind: str) -> None:
+    family = family_of(kind)
+    for result in results(kind):
+        for engine in {*family.engines} - {*family.provers.get(result.proved_by, family.engines)}:
+            assert faults_but_proof(family, replace(result, engine=engine), read_again(result.question, kind, folder()))
 
 
 @EACH

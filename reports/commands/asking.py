@@ -31,7 +31,7 @@ from crossopt.reports.shown import sheet_of, text_of
 from crossopt.solvers.answer import Baseline, Limits, Result, Watch, result_in, to_text
 from crossopt.solvers.checking import Report, solve_and_verify
 from crossopt.solvers.checking import check as report_of
-from crossopt.solvers.family import ProblemType, engine_of, family_of, judge_baseline, no_op, simplest_of, unit_of
+from crossopt.solvers.family import RIVAL, ProblemType, engine_of, family_of, judge_baseline, no_op, simplest_of, unit_of
 from crossopt.solvers.family import solve as solved
 
 COMPARED = 60.0
@@ -165,7 +165,7 @@ def _joined(family: ProblemType[Any, Any, Any], question: Any, results: dict[str
     """The answer with the best bound, with what the other engines found as its baselines beside those that it has."""
     name, best = max(results.items(), key=lambda pair: float("-inf") if pair[1].bound is None else pair[1].bound)
     others = [
-        Baseline(other, None, result.answer, "", result.seconds)
+        Baseline(f"{RIVAL}{other}", None, result.answer, "", result.seconds)
         for other, result in results.items()
         if other != name and result.answer is not None
     ]

@@ -53,7 +53,8 @@ def compare(options: argparse.Namespace) -> Ending:
 
     rows, complete = collected(chain([own], others()), lambda some: keep_table(table(some)))
     complete = complete and result.stopped != "interrupted"
-    beside = tuple(judge_baseline(judge_placement, question, baseline) for baseline in found)
+    unjudged = (baseline if baseline.answer is None else replace(baseline, note="") for baseline in found)
+    beside = tuple(judge_baseline(judge_placement, question, baseline) for baseline in unjudged)
     written = to_text(replace(result, baselines=beside)) if options.out else None
     show_table(table(rows), code_of(result.status, unproved=False), complete, written, options.out)
     return Ending(result.status, result.proved, complete)

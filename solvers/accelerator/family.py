@@ -5,7 +5,7 @@ from typing import Any
 from crossopt.instances.accelerator.question import AcceleratorQuestion
 from crossopt.solvers.accelerator.judge import BY_SETS, AcceleratorFigures, AcceleratorPlan, judge, prove
 from crossopt.solvers.answer import Number
-from crossopt.solvers.family import ProblemType, lazy_import
+from crossopt.solvers.family import BaselineName, ProblemType, baseline_names, lazy_import
 
 _CERTIFIED = lazy_import("crossopt.solvers.accelerator.engines", "certified")
 
@@ -23,6 +23,17 @@ def _described(question: AcceleratorQuestion) -> dict[str, Any]:
     return {"objective": question.file.objective, "unit": _UNITS[question.file.objective]}
 
 
+def _baselines(question: AcceleratorQuestion) -> tuple[BaselineName, ...]:
+    none, chips = "no such plan keeps the limits", r"[\d,]+ chips, then \d+ groups without gain"
+    return (
+        *baseline_names("chip first, then stages", note="the chip with the least work", reason="the chip with the least work"),
+        *baseline_names("PHAZE's search", note=chips, reason=chips),
+        *baseline_names("one degree for all stages", "chip for one degree, then stages", reason=none),
+        *baseline_names("all operators on all cores", "reference chip", reason=none),
+        *baseline_names(*(["fixed plan"] if question.file.fixed is not None else [])),
+    )
+
+
 FAMILY: ProblemType[AcceleratorQuestion, AcceleratorPlan, AcceleratorFigures] = ProblemType(
     kind="accelerator",
     what="plan",
@@ -33,6 +44,7 @@ FAMILY: ProblemType[AcceleratorQuestion, AcceleratorPlan, AcceleratorFigures] = 
     judge=judge,
     judged="schedules, times and memory of every stage",
     prove=prove,
+    searched=_baselines,
     proof_labels=frozenset({BY_SETS}),
     least_gap=1e-9,  # loads are rounded down to units that lose less
     lowered=_lowered,

@@ -1,6 +1,6 @@
 """Fleets of several kinds of devices as a problem type: answers, their judge in exact fractions, and bounds counted anew."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -10,7 +10,7 @@ from crossopt.formulation.certificate import bound_of_tree, integer_form, unpack
 from crossopt.formulation.fleet import bound_of_fleets, scaled, slice_model
 from crossopt.instances.counts.fleet import FleetQuestion
 from crossopt.instances.counts.shapes import exact
-from crossopt.solvers.answer import Progress, Result, Verdict, Watch
+from crossopt.solvers.answer import Baseline, Progress, Result, Verdict, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.proofs import Integers, UnverifiedBound
 
@@ -147,6 +147,15 @@ def _unit_of(question: FleetQuestion) -> str:
 
 
 _ENGINES = "crossopt.solvers.counts.fleet_engines"
+_BASELINES_OF = lazy_import("crossopt.solvers.counts.rules", "rules_of_fleet")
+
+
+def _baselines(question: FleetQuestion, saved: Result[Fleet, FleetUse]) -> Sequence[Baseline[Fleet]] | None:
+    """Those of engines with a bound."""
+    needless = saved.answer is None or saved.engine == "cheapest"
+    return None if needless and not saved.baselines else _BASELINES_OF(question)
+
+
 FAMILY: ProblemType[FleetQuestion, Fleet, FleetUse] = ProblemType(
     kind="fleet",
     what="fleet",
@@ -157,6 +166,7 @@ FAMILY: ProblemType[FleetQuestion, Fleet, FleetUse] = ProblemType(
     judge=judge,
     judged="shares, load and number of devices of each kind",
     prove=prove,
+    rules=_baselines,
     proof_labels=frozenset({BY_PRICES, BY_TREE}),
     described=lambda question: {"unit": _unit_of(question)},
 )

@@ -1,6 +1,5 @@
 """Engines for fleets: the branch and bound over counts, the integer program of slices, and rules to compare with."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, inf, isinf
@@ -11,13 +10,14 @@ from crossopt.formulation.fleet import SliceModel, prices_of, scaled, slice_mode
 from crossopt.formulation.model import violations
 from crossopt.instances.counts.fleet import FleetQuestion
 from crossopt.instances.errors import RefusedError
-from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Answer, Event
 from crossopt.solvers.backends.wall import LateError, SolverProcess, version
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.counts.fleet import BY_PRICES, BY_TREE, Fleet, judge
 from crossopt.solvers.counts.fleet_tree import Searched, Shares, search, spared
+from crossopt.solvers.counts.rules import cheapest_of, fleet_of, ranked, rules_of_fleet, whole_classes
 from crossopt.solvers.proofs import Integers
 
 Found = SearchOutcome[Fleet]
@@ -71,20 +71,11 @@ def tree(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
         proof,
         "tree",
         found.stopped,
-        baselines=baselines_of(question),
+        baselines=rules_of_fleet(question),
         trace=tuple((at, value, None if least is None else min(least, question.cost(bound))) for at, value, least in trail),
         value=None if found.value is None else question.cost(found.value),
         solver=name,
     )
-
-
-def fleet_of(question: FleetQuestion, counts: Sequence[int], shares: Shares) -> Fleet:
-    """A fleet with its shares in words."""
-    devices = {kind: number for kind, number in zip(question.kinds, counts, strict=True) if number}
-    by_class: dict[str, dict[str, str]] = {name: {} for name in question.classes}
-    for (place, kind), share in sorted(shares.items()):
-        by_class[question.classes[place]][question.kinds[kind]] = str(share)
-    return Fleet(devices, by_class)
 
 
 def _clash(question: FleetQuestion, leaf: Leaf) -> str:
@@ -134,7 +125,7 @@ def slices(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
         return SearchOutcome(None, engine="slices", stopped=ended, solver=solved.solver)
     counts = [solved.values[variable] for variable in inner.devices]
     shares = {key: Fraction(solved.values[one], parts) for key, one in inner.slices.items() if solved.values[one]}
-    bound, baselines = min(bound, question.cost(solved.value)), baselines_of(question)
+    bound, baselines = min(bound, question.cost(solved.value)), rules_of_fleet(question)
     return SearchOutcome(fleet_of(question, counts, shares), bound, proof, "slices", ended, baselines=baselines, solver=solved.solver)
 
 
@@ -145,8 +136,8 @@ _ENDINGS = {"interrupted": "interrupted", "complete": "complete"}
 
 def _solved_slices(question: FleetQuestion, inner: SliceModel, limits: Limits, watch: Watch) -> Answer:
     """What HiGHS finds, from the cheapest kind for each whole class on."""
-    chosen = [_ranked(question, place)[0] for place in range(len(question.classes))]
-    start = _whole_classes(question, chosen)
+    chosen = [ranked(question, place)[0] for place in range(len(question.classes))]
+    start = whole_classes(question, chosen)
     known = {variable: start.devices.get(kind, 0) for variable, kind in zip(inner.devices, question.kinds, strict=True)}
     known |= {variable: int(chosen[place] == kind) * variable.high for (place, kind), variable in inner.slices.items()}
     keeps = not violations(inner.model, known)
@@ -168,52 +159,3 @@ def cheapest(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
     del limits, watch
     answer = cheapest_of(question)
     return SearchOutcome(None if answer is None or judge(question, answer).violations else answer, engine="cheapest")
-
-
-def cheapest_of(question: FleetQuestion) -> Fleet | None:
-    """Requests on the kind that serves them cheapest, then on the next where it has no devices left; None where requests are left."""
-    room = [None if limit is None else Fraction(limit) for limit in question.limits]
-    left, busy, shares = [Fraction(1)] * len(question.classes), [Fraction(0)] * len(question.kinds), dict[tuple[int, int], Fraction]()
-    ranks = [_ranked(question, place) for place in range(len(question.classes))]
-    for turn in range(len(question.kinds)):  # every class has its cheapest kind before one has its second
-        for place, kind in ((place, kinds[turn]) for place, kinds in enumerate(ranks) if turn < len(kinds) and left[place]):
-            each, free = question.loads[place] / question.rates[place][kind], room[kind]
-            share = left[place] if free is None else min(left[place], (free - busy[kind]) / each)
-            if share:
-                shares[place, kind], left[place], busy[kind] = share, left[place] - share, busy[kind] + share * each
-    return None if any(left) else fleet_of(question, [ceil(one) for one in busy], shares)
-
-
-def _ranked(question: FleetQuestion, place: int) -> list[int]:
-    """Kinds that serve a class, the cheapest for a request first."""
-    rates = question.rates[place]
-    costs = {kind: question.prices[kind] / rate for kind, rate in enumerate(rates) if rate}
-    return sorted(costs, key=lambda kind: costs[kind])
-
-
-def _whole_classes(question: FleetQuestion, chosen: Sequence[int]) -> Fleet:
-    """Every class on one kind, with as many devices as they keep busy."""
-    busy = [Fraction(0)] * len(question.kinds)
-    for place, kind in enumerate(chosen):
-        busy[kind] += question.loads[place] / question.rates[place][kind]
-    return fleet_of(question, [ceil(one) for one in busy], {(place, kind): Fraction(1) for place, kind in enumerate(chosen)})
-
-
-def baselines_of(question: FleetQuestion) -> tuple[Baseline[Fleet], ...]:
-    """The best single kind, the kinds that serve requests cheapest, and the cheapest kind with devices of its own for each class."""
-    classes, found = range(len(question.classes)), list[Baseline[Fleet]]()
-    alone = list[tuple[bool, int, int]]()
-    for kind in (kind for kind in range(len(question.kinds)) if all(rates[kind] for rates in question.rates)):
-        need = ceil(sum(question.loads[place] / question.rates[place][kind] for place in classes))
-        limit = question.limits[kind]
-        alone.append((limit is not None and need > limit, need * question.prices[kind], kind))
-    if alone:
-        kind = min(alone)[2]
-        found.append(Baseline(f"{question.kinds[kind]} alone", None, _whole_classes(question, [kind] * len(classes))))
-    answer = cheapest_of(question)
-    found += [Baseline("cheapest kinds first", None, answer)] if answer is not None else []
-    chosen, counts = [_ranked(question, place)[0] for place in classes], [0] * len(question.kinds)
-    for place, kind in enumerate(chosen):
-        counts[kind] += ceil(question.loads[place] / question.rates[place][kind])
-    apart = fleet_of(question, counts, {(place, kind): Fraction(1) for place, kind in enumerate(chosen)})
-    return (*found, Baseline("devices of its own for each class", None, apart))

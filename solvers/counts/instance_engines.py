@@ -23,9 +23,10 @@ from crossopt.formulation.counts import (
 from crossopt.instances.counts.shapes import InstancesQuestion
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends import Spend, backend
-from crossopt.solvers.counts.instances import BY_PROGRAM, InstanceGroup, InstanceGroups, groups_of, judge, value_of
+from crossopt.solvers.counts.instances import BY_PROGRAM, InstanceGroups, groups_of, judge, value_of
+from crossopt.solvers.counts.rules import greedy_of, rules_of_instances
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
 Found = SearchOutcome[InstanceGroups]
@@ -81,7 +82,7 @@ def _exactly(
         raise RefusedError(f"{error} (take the engine cpsat)") from error
     answer = groups_of(question, best.placed) if best.placed else None
     value = value_of(question, best.cost)
-    baselines = baselines_of(question)
+    baselines = rules_of_instances(question)
     return SearchOutcome(answer, value, RecomputableBound(BY_PROGRAM), name, reasons=reasons, baselines=baselines)
 
 
@@ -197,7 +198,7 @@ def _by_solver(question: InstancesQuestion, name: str, limits: Limits, watch: Wa
         name,
         stopped if stopped in {"interrupted", "complete"} else "time limit",
         reasons=reasons,
-        baselines=baselines_of(question),
+        baselines=rules_of_instances(question),
         solver=solver,
     )
 
@@ -217,57 +218,3 @@ def greedy(question: InstancesQuestion, limits: Limits, watch: Watch) -> Found:
     del limits, watch
     answer = greedy_of(question)
     return SearchOutcome(None if answer is None or judge(question, answer).violations else answer, engine="greedy")
-
-
-def baselines_of(question: InstancesQuestion) -> tuple[Baseline[InstanceGroups], ...]:
-    """One instance of all threads, instances of one thread, the best of equal instances, and greedy."""
-    file, found = question.file, list[Baseline[InstanceGroups]]()
-    equal = _equal_instances(question)
-    if file.sockets == 1:
-        whole = [group for group in equal if group.groups[0].instances == 1 and group.groups[0].threads == file.threads]
-        found += [Baseline("one instance of all threads", None, whole[0])] if whole else []
-    single = [group for group in equal if group.groups[0].threads == 1 and _count(group) == file.threads]
-    found += [Baseline("instances of one thread", None, single[0])] if single else []
-    judged = [(verdict.value, group) for group in equal if not (verdict := judge(question, group)).violations]
-    found += [Baseline("equal instances", None, min(judged, key=lambda pair: pair[0])[1])] if judged else []
-    answer = greedy_of(question)
-    found += [Baseline("greedy", None, answer)] if answer is not None else []
-    return tuple(found)
-
-
-def _count(answer: InstanceGroups) -> int:
-    return sum(group.instances for group in answer.groups)
-
-
-def _equal_instances(question: InstancesQuestion) -> list[InstanceGroups]:
-    """Equal instances that share the threads and the requests evenly, those of most requests a second first."""
-    file, sockets = question.file, range(question.file.sockets)
-    found = []
-    for shape in sorted(question.shapes, key=lambda shape: -shape.rate):
-        each = question.per_socket // shape.threads
-        if each and (file.batch is None or each * file.sockets * shape.batch == file.batch):
-            found.append(InstanceGroups(tuple(InstanceGroup(socket, each, shape.threads, shape.batch) for socket in sockets)))
-    return found
-
-
-def greedy_of(question: InstancesQuestion) -> InstanceGroups | None:
-    """Instances one after another: the quickest that takes its share of the requests that are left, or where their number is open, the one
-    of most requests a second for its threads. None where requests are left, or no instance fits."""
-    file, left, shapes = question.file, question.file.batch, question.shapes
-    placed, free = list[tuple[int, int]](), [question.per_socket] * file.sockets
-    for socket in range(file.sockets):
-        while left != 0:
-            room = sum(free)
-            fit = [place for place, shape in enumerate(shapes) if shape.threads <= free[socket]]
-            if left is not None:
-                fit = [place for place in fit if shapes[place].batch <= left and shapes[place].batch * room >= left * shapes[place].threads]
-            if not fit:
-                break
-            if left is None:
-                best = max(fit, key=lambda place: Fraction(shapes[place].rate, shapes[place].threads))
-            else:
-                best = min(fit, key=lambda place: shapes[place].latency)
-                left -= shapes[best].batch
-            placed.append((socket, best))
-            free[socket] -= shapes[best].threads
-    return groups_of(question, tuple(placed)) if placed and not left else None

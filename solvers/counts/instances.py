@@ -9,7 +9,7 @@ from typing import Final
 from crossopt.formulation.counts import LargeError, Placed, best_of
 from crossopt.instances.counts.shapes import InstancesQuestion
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.solvers.answer import Progress, Result, Verdict, Watch
+from crossopt.solvers.answer import Baseline, Progress, Result, Verdict, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.proofs import UnverifiedBound
 
@@ -139,6 +139,15 @@ def _nothing() -> None:
 
 
 _ENGINES = "crossopt.solvers.counts.instance_engines"
+_BASELINES_OF = lazy_import("crossopt.solvers.counts.rules", "rules_of_instances")
+
+
+def _baselines(question: InstancesQuestion, saved: Result[InstanceGroups, ServerUse]) -> Sequence[Baseline[InstanceGroups]] | None:
+    """Those of engines with a bound."""
+    needless = saved.answer is None or saved.engine == "greedy"
+    return None if needless and not saved.baselines else _BASELINES_OF(question)
+
+
 FAMILY: ProblemType[InstancesQuestion, InstanceGroups, ServerUse] = ProblemType(
     kind="instances",
     what="configuration",
@@ -149,5 +158,6 @@ FAMILY: ProblemType[InstancesQuestion, InstanceGroups, ServerUse] = ProblemType(
     judge=judge,
     judged="threads, requests, latencies and limits of every instance",
     prove=prove,
+    rules=_baselines,
     proof_labels=frozenset({BY_PROGRAM}),
 )

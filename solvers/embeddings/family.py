@@ -5,13 +5,22 @@ from typing import Any
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.solvers.embeddings.judge import BY_COUNTS, BY_PHASES, BY_PRICES, BY_SEARCH, EmbeddingFigures, EmbeddingPlan
 from crossopt.solvers.embeddings.systems import BY_SYSTEMS, judge, prove
-from crossopt.solvers.family import ProblemType, lazy_import
+from crossopt.solvers.family import BaselineName, ProblemType, baseline_names, lazy_import
 
 _BOXES = "crossopt.solvers.embeddings.boxes"
 
 
 def _described(question: EmbeddingsQuestion) -> dict[str, Any]:
     return {"unit": "" if question.file.objective == "fewest_devices" else "ms"}
+
+
+def _baselines(question: EmbeddingsQuestion) -> tuple[BaselineName, ...]:
+    del question
+    proposers = ("greedy", "greedy by sum", "uniform", "grid", "dynamic programming", "memory-balanced")
+    keys = (*(f"greedy by {key}" for key in ("size", "dimension", "lookups", "size-lookup", "cost")), "random")
+    stopped = r"(stopped after [\d,]+ proposals)?"
+    proposed = baseline_names(*(f"TorchRec {name}" for name in proposers), note=stopped, reason="no proposal fits")
+    return (*proposed, *baseline_names(*keys, reason="no room for some table"))
 
 
 FAMILY: ProblemType[EmbeddingsQuestion, EmbeddingPlan, EmbeddingFigures] = ProblemType(
@@ -31,6 +40,7 @@ FAMILY: ProblemType[EmbeddingsQuestion, EmbeddingPlan, EmbeddingFigures] = Probl
     judge=judge,
     judged="time and memory of every shard",
     prove=prove,
+    searched=_baselines,
     proof_labels=frozenset({BY_PRICES, BY_PHASES, BY_SEARCH, BY_SYSTEMS, BY_COUNTS}),
     described=_described,
     searching=frozenset({"auto", "local"}),

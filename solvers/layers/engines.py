@@ -43,6 +43,7 @@ from crossopt.solvers.layers.judge import (
     LayerChoices,
     best_of_all,
     every_choice,
+    uniform,
 )
 from crossopt.solvers.proofs import ChipPrices, Priced, PricedChips, PricedTree, RecomputableBound
 
@@ -504,18 +505,7 @@ def baselines(question: LayersQuestion, seconds: float = inf) -> tuple[Baseline[
     foresee no conversions."""
     if question.types:
         return _split_baselines(question, seconds)
-    problem = question.problem
-    first = tuple(own[0] for own in problem.strategies)
-    free = [layer for layer, own in enumerate(problem.strategies) if len(own) > 1]
-    found = list[Baseline[LayerChoices]]()
-    for name in dict.fromkeys(name for own in problem.strategies for name in own):
-        uniform = tuple(name if name in own else own[0] for own in problem.strategies)
-        if uniform not in {baseline.answer.strategies for baseline in found if baseline.answer}:
-            found.append(Baseline(f"all {name}", None, LayerChoices(uniform)))
-        ends = {free[0], free[-1]} if free else set[int]()
-        high = tuple(first[layer] if layer in ends else name for layer, name in enumerate(uniform))
-        if len(free) > 2 and high != uniform:
-            found.append(Baseline(f"all {name} but the first and the last layer", None, LayerChoices(high)))
+    found = uniform(question)
     for title, rule in (("ratio greedy", ratio_greedy), ("one-hot rows without conversions", _without_links(seconds))):
         answer = rule(question)
         if answer is not None:
@@ -531,9 +521,8 @@ def _split_baselines(question: LayersQuestion, seconds: float) -> tuple[Baseline
         ("ratio greedy", ratio_greedy),
         ("one-hot rows without relayouts", _without_links(seconds)),
     ]
-    found = [(name, LayerChoices(strategies)) for name, strategies in question.rules.items()]
-    found += [(name, answer) for name, rule in rules if (answer := rule(question)) is not None]
-    return tuple(Baseline(name, None, answer) for name, answer in found)
+    found = ((name, rule(question)) for name, rule in rules)
+    return (*uniform(question), *(Baseline(name, None, answer) for name, answer in found if answer is not None))
 
 
 def _solved(question: LayersQuestion, seconds: float) -> _Run:

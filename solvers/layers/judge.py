@@ -12,7 +12,7 @@ from crossopt.formulation.layers.core import WideError, core_of, steps_of
 from crossopt.formulation.layers.frontier import ManyStatesError, pareto_pass, without_objective
 from crossopt.instances.layers.problem import Problem, chosen
 from crossopt.instances.layers.question import LayersQuestion
-from crossopt.solvers.answer import Progress, Result, Verdict, Watch
+from crossopt.solvers.answer import Baseline, Progress, Result, Verdict, Watch
 from crossopt.solvers.checking import by_looking_at_all
 from crossopt.solvers.family import Proved
 from crossopt.solvers.proofs import Priced, PricedChips, PricedTree, Proof, RecomputableBound
@@ -197,3 +197,22 @@ def _priced_tree(proof: Proof | None, budgets: int) -> Trees | str:
 
 def _nothing() -> None:
     """A proof takes the time that it takes."""
+
+
+def uniform(question: LayersQuestion) -> list[Baseline[LayerChoices]]:
+    """One strategy wherever it is offered, and the same with the first and the last layer as they are; rules of a question with splits."""
+    if question.types:
+        return [Baseline(name, None, LayerChoices(strategies)) for name, strategies in question.rules.items()]
+    problem = question.problem
+    first = tuple(own[0] for own in problem.strategies)
+    free = [layer for layer, own in enumerate(problem.strategies) if len(own) > 1]
+    found = list[Baseline[LayerChoices]]()
+    for name in dict.fromkeys(name for own in problem.strategies for name in own):
+        uniform = tuple(name if name in own else own[0] for own in problem.strategies)
+        if uniform not in {baseline.answer.strategies for baseline in found if baseline.answer}:
+            found.append(Baseline(f"all {name}", None, LayerChoices(uniform)))
+        ends = {free[0], free[-1]} if free else set[int]()
+        high = tuple(first[layer] if layer in ends else name for layer, name in enumerate(uniform))
+        if len(free) > 2 and high != uniform:
+            found.append(Baseline(f"all {name} but the first and the last layer", None, LayerChoices(high)))
+    return found

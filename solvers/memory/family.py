@@ -4,9 +4,14 @@ from math import floor, inf
 from typing import Any
 
 from crossopt.instances.memory.question import MemoryQuestion
-from crossopt.solvers.family import FrontFigures, ProblemType, lazy_import
+from crossopt.solvers.family import FrontFigures, ProblemType, baseline_names, lazy_import
 from crossopt.solvers.memory.judge import BY_FLOOR, BY_LEVELS, BY_PLAIN, BY_STATES, BY_TREE, MemoryUse, Schedule, judge, prove
 
+_BASELINES = (
+    *("keep all", "square root", "segments", "cheapest a byte", "at the peak"),
+    *("Griewank", "greedy knapsack", "knapsack", "blocks", "selective"),
+)
+_PROVERS = dict.fromkeys((BY_PLAIN, BY_FLOOR, BY_TREE), ("auto", "retention")) | {BY_STATES: ("exhaustive",)}
 _ENGINES, _PLANNERS = "crossopt.solvers.memory.engines", "crossopt.solvers.memory.planners"
 
 
@@ -44,7 +49,9 @@ FAMILY: ProblemType[MemoryQuestion, Schedule, MemoryUse] = ProblemType(
     judge=judge,
     judged="bytes in memory event by event, time and number of repetitions",
     prove=prove,
-    proof_labels=frozenset({BY_PLAIN, BY_FLOOR, BY_LEVELS, BY_STATES, BY_TREE}),
+    searched=lambda question: baseline_names(*_BASELINES),
+    proof_labels=frozenset({BY_LEVELS, *_PROVERS}),
+    provers=_PROVERS,
     described=_described,
     front=FrontFigures(
         example="peak,extra_time",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from math import fsum, inf, sqrt
+from math import inf
 from time import monotonic
 
 from crossopt.formulation.network import (
@@ -25,9 +25,9 @@ from crossopt.formulation.network import (
     weighed_bound,
 )
 from crossopt.instances.network.question import NetworkQuestion
-from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.network.barrier import Point, feasible_point, fixed_in, inside, minimise, strictly_inside
-from crossopt.solvers.network.family import Bandwidths, why_none
+from crossopt.solvers.network.family import Bandwidths, baselines_of, by_bytes, by_root, equal_split, why_none
 from crossopt.solvers.proofs import Tangent, Tangents
 
 NONE = Multipliers((), ())
@@ -156,87 +156,6 @@ def where(part: Part) -> tuple[int, int]:
         away = min(abs(at - own[last]), abs(own[last + 1] - at)) / at
         best, found = max((best, found), (away, (dimension, last)))
     return found
-
-
-# Rules to compare with: as much bandwidth on every dimension, as much money, and shares by the bytes that dimensions carry.
-#
-# With b_d the weighted bytes of all collectives on dimension d:
-#
-#     by bytes            B_d ~ b_d, so that all dimensions are busy equally long
-#     by root of bytes    B_d ~ sqrt(b_d / p_d), the least of  sum b_d / B_d  for a sum of p_d B_d: Kleinrock's square-root assignment
-#                         of capacities (Communication Nets 1964), without the waiting that his messages have; p_d are the prices where
-#                         cost is what is limited, and 1 elsewhere
-#
-# The second is the optimum where each collective uses one dimension alone, as none then waits for the slowest of several.
-
-_HALVINGS, _LITTLE = 60, 1e-6
-
-
-def baselines_of(question: NetworkQuestion) -> tuple[Baseline[Bandwidths], ...]:
-    """All rules; those of money where dimensions have prices."""
-    rules = {"equal bandwidths": (1.0,) * len(question.lows)}
-    if question.costs is not None and min(question.costs) > 0.0:
-        rules["equal spending"] = tuple(1.0 / cost for cost in question.costs)
-    rules |= {"by bytes": _bytes_of(question), "by root of bytes": _rooted(question)}
-    found = [(name, _along(question, weights)) for name, weights in rules.items()]
-    return tuple(Baseline(name, None, answer, "" if answer else "no such bandwidths keep the limits") for name, answer in found)
-
-
-def equal_split(question: NetworkQuestion) -> Bandwidths | None:
-    """As much on every dimension; None where that keeps no limits."""
-    return _along(question, (1.0,) * len(question.lows))
-
-
-def by_bytes(question: NetworkQuestion) -> Bandwidths | None:
-    """In proportion to bytes; None where that keeps no limits."""
-    return _along(question, _bytes_of(question))
-
-
-def by_root(question: NetworkQuestion) -> Bandwidths | None:
-    """By the root of bytes; None where that keeps no limits."""
-    return _along(question, _rooted(question))
-
-
-def _bytes_of(question: NetworkQuestion) -> tuple[float, ...]:
-    """That each dimension carries, by weight, and a little for those that carry nothing."""
-    found = [fsum(sent.weight * sent.bytes[dimension] for sent in question.sent) for dimension in range(len(question.lows))]
-    least = max(found) * _LITTLE or 1.0
-    return tuple(max(size, least) for size in found)
-
-
-def _rooted(question: NetworkQuestion) -> tuple[float, ...]:
-    prices = (1.0,) * len(question.lows)
-    if question.costs is not None and min(question.costs) > 0.0 and question.file.budget.total is None:
-        prices = question.costs
-    return tuple(sqrt(size / price) for size, price in zip(_bytes_of(question), prices, strict=True))
-
-
-def _along(question: NetworkQuestion, weights: tuple[float, ...]) -> Bandwidths | None:
-    """The most in these proportions, but for ends and options, that the budgets let be; for `time_cost` the least that they ask for."""
-    program = part_of(program_of(question), options_of(question))
-    if program is None:
-        return None
-    lacking = question.file.budget.at_least is not None
-    low, high = 0.0, max(rate / weight for rate, weight in zip((_reach(program)), weights, strict=True))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        fits = not broken_rows(program, _at(question, program, weights, middle))
-        low, high = (low, middle) if fits == lacking else (middle, high)
-    point = _at(question, program, weights, high if lacking else low)
-    return None if broken_rows(program, point) else Bandwidths(point)
-
-
-def _reach(program: Program) -> list[float]:
-    least_sum = max([-most for most in program.most], default=0.0)
-    return [high if high < inf else 4.0 * low + 2.0 * least_sum for low, high in zip(program.lows, program.highs, strict=True)]
-
-
-def _at(question: NetworkQuestion, program: Program, weights: tuple[float, ...], share: float) -> tuple[float, ...]:
-    found = list[float]()
-    for weight, low, high, options in zip(weights, program.lows, program.highs, options_of(question), strict=True):
-        wanted = min(max(share * weight, low), high)
-        found.append(wanted if options is None else max(option for option in options if option <= wanted))
-    return tuple(found)
 
 
 # Who chooses bandwidths: a convex program where they may be anything, parts of it for catalogues, lines at costs where costs count.

@@ -1,15 +1,16 @@
 """Bandwidths of a network as a problem type: answers, their judge, and bounds recomputed from multipliers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import fsum, inf
+from math import fsum, inf, sqrt
 from typing import Any
 
 from crossopt.crossflow.astra.collective import fluid_bytes
 from crossopt.formulation.network import (
     Multipliers,
     Options,
+    Program,
     bound_of,
     broken_rows,
     cut,
@@ -21,7 +22,7 @@ from crossopt.formulation.network import (
 )
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.question import NetworkFile, NetworkQuestion, WorkloadSection, loads_of
-from crossopt.solvers.answer import Number, Result, Verdict, Watch
+from crossopt.solvers.answer import Baseline, Number, Result, Verdict, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.proofs import Tangent, Tangents
 
@@ -203,6 +204,87 @@ def _multipliers(tangent: Tangent) -> Multipliers:
     return Multipliers(tangent.shares, tangent.prices)
 
 
+# Rules to compare with: as much bandwidth on every dimension, as much money, and shares by the bytes that dimensions carry.
+#
+# With b_d the weighted bytes of all collectives on dimension d:
+#
+#     by bytes            B_d ~ b_d, so that all dimensions are busy equally long
+#     by root of bytes    B_d ~ sqrt(b_d / p_d), the least of  sum b_d / B_d  for a sum of p_d B_d: Kleinrock's square-root assignment
+#                         of capacities (Communication Nets 1964), without the waiting that his messages have; p_d are the prices where
+#                         cost is what is limited, and 1 elsewhere
+#
+# The second is the optimum where each collective uses one dimension alone, as none then waits for the slowest of several.
+
+_HALVINGS, _LITTLE = 60, 1e-6
+
+
+def baselines_of(question: NetworkQuestion) -> tuple[Baseline[Bandwidths], ...]:
+    """All rules; those of money where dimensions have prices."""
+    rules = {"equal bandwidths": (1.0,) * len(question.lows)}
+    if question.costs is not None and min(question.costs) > 0.0:
+        rules["equal spending"] = tuple(1.0 / cost for cost in question.costs)
+    rules |= {"by bytes": _bytes_of(question), "by root of bytes": _rooted(question)}
+    found = [(name, _along(question, weights)) for name, weights in rules.items()]
+    return tuple(Baseline(name, None, answer, "" if answer else "no such bandwidths keep the limits") for name, answer in found)
+
+
+def equal_split(question: NetworkQuestion) -> Bandwidths | None:
+    """As much on every dimension; None where that keeps no limits."""
+    return _along(question, (1.0,) * len(question.lows))
+
+
+def by_bytes(question: NetworkQuestion) -> Bandwidths | None:
+    """In proportion to bytes; None where that keeps no limits."""
+    return _along(question, _bytes_of(question))
+
+
+def by_root(question: NetworkQuestion) -> Bandwidths | None:
+    """By the root of bytes; None where that keeps no limits."""
+    return _along(question, _rooted(question))
+
+
+def _bytes_of(question: NetworkQuestion) -> tuple[float, ...]:
+    """That each dimension carries, by weight, and a little for those that carry nothing."""
+    found = [fsum(sent.weight * sent.bytes[dimension] for sent in question.sent) for dimension in range(len(question.lows))]
+    least = max(found) * _LITTLE or 1.0
+    return tuple(max(size, least) for size in found)
+
+
+def _rooted(question: NetworkQuestion) -> tuple[float, ...]:
+    prices = (1.0,) * len(question.lows)
+    if question.costs is not None and min(question.costs) > 0.0 and question.file.budget.total is None:
+        prices = question.costs
+    return tuple(sqrt(size / price) for size, price in zip(_bytes_of(question), prices, strict=True))
+
+
+def _along(question: NetworkQuestion, weights: tuple[float, ...]) -> Bandwidths | None:
+    """The most in these proportions, but for ends and options, that the budgets let be; for `time_cost` the least that they ask for."""
+    program = part_of(program_of(question), options_of(question))
+    if program is None:
+        return None
+    lacking = question.file.budget.at_least is not None
+    low, high = 0.0, max(rate / weight for rate, weight in zip((_reach(program)), weights, strict=True))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        fits = not broken_rows(program, _at(question, program, weights, middle))
+        low, high = (low, middle) if fits == lacking else (middle, high)
+    point = _at(question, program, weights, high if lacking else low)
+    return None if broken_rows(program, point) else Bandwidths(point)
+
+
+def _reach(program: Program) -> list[float]:
+    least_sum = max([-most for most in program.most], default=0.0)
+    return [high if high < inf else 4.0 * low + 2.0 * least_sum for low, high in zip(program.lows, program.highs, strict=True)]
+
+
+def _at(question: NetworkQuestion, program: Program, weights: tuple[float, ...], share: float) -> tuple[float, ...]:
+    found = list[float]()
+    for weight, low, high, options in zip(weights, program.lows, program.highs, options_of(question), strict=True):
+        wanted = min(max(share * weight, low), high)
+        found.append(wanted if options is None else max(option for option in options if option <= wanted))
+    return tuple(found)
+
+
 # Bandwidths of a network as a family of questions: what is asked again, who answers, who judges, what proves.
 
 _ENGINES = "crossopt.solvers.network.engines"
@@ -217,6 +299,12 @@ def _lowered(question: NetworkQuestion, bound: Number) -> Number:
     """The bound less what the judge's sums may lose."""
     del question
     return bound * (1.0 - 2.0**-44)
+
+
+def _baselines(question: NetworkQuestion, saved: Result[Bandwidths, Network]) -> Sequence[Baseline[Bandwidths]] | None:
+    """Those of the engine with a bound."""
+    needless = saved.answer is None or saved.engine != "tangents"
+    return None if needless and not saved.baselines else baselines_of(question)
 
 
 FAMILY: ProblemType[NetworkQuestion, Bandwidths, Network] = ProblemType(
@@ -235,6 +323,7 @@ FAMILY: ProblemType[NetworkQuestion, Bandwidths, Network] = ProblemType(
     judge=judge,
     judged="times, cost, budgets, orders",
     prove=prove,
+    rules=_baselines,
     proof_labels=frozenset(
         {"convex duality", "convex duality in N parts of the catalogues", "convex duality at N costs", "no bandwidths keep the limits"}
     ),

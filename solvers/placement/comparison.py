@@ -130,7 +130,7 @@ def compared_latency(question: PlacementQuestion, seconds: float, seeds: int, sp
     for name, rule in LATENCY_RULES.items():
         yield middle([_ruled(question, flow, name, rule, seed, seconds) for seed in range(seeds if name in _SEEDED_LATENCY else 1)])
     for name, device_of in splits.items():
-        yield judged(question, baseline_of(question, name, device_of, np.zeros(len(device_of), np.int64)))
+        yield judged(question, baseline_of(question, f"split {name}", device_of, np.zeros(len(device_of), np.int64)))
 
 
 def _ruled(question: PlacementQuestion, flow: Flow, name: str, rule: Rule, seed: int, seconds: float) -> Baseline[Placement]:
@@ -306,7 +306,7 @@ def compared_throughput(
     for name, search in ((name, SEARCHES[name]) for name in searches):
         yield middle([_searched(question, name, search, seed, seconds) for seed in range(seeds if name in _SEEDED_THROUGHPUT else 1)])
     for name, device_of in splits.items():
-        yield judged(question, baseline_of(question, name, device_of))
+        yield judged(question, baseline_of(question, f"split {name}", device_of))
 
 
 def _searched(question: PlacementQuestion, name: str, search: Search, seed: int, seconds: float) -> Baseline[Placement]:

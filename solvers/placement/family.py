@@ -6,7 +6,7 @@ from typing import Any
 
 from crossopt.instances.placement.question import PlacementQuestion, too_large
 from crossopt.solvers.answer import Result, Watch
-from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.family import BaselineName, ProblemType, Proved, baseline_names, lazy_import
 from crossopt.solvers.placement.answer import COUNTING, LEAST_GAP, Placement, judge_placement
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.bounds.work import PROOF_BY_WORK, least_by_work
@@ -114,6 +114,12 @@ def _described(question: PlacementQuestion) -> dict[str, Any]:
     }
 
 
+_BASELINES = (
+    *baseline_names("one device", "equal stages", "equal pieces", "one order", "all on cpus", "greedy", reason="finds no placement"),
+    *baseline_names("list by work", "list by rank", "minimum cut", "many orders", "local search", "annealing", reason="finds no placement"),
+    BaselineName("split .+"),
+)
+"""Of engines and of comparisons, which also keep splits under the names of their files."""
 FAMILY: ProblemType[PlacementQuestion, Placement, PlacementLoads] = ProblemType(
     kind="placement",
     what="placement",
@@ -124,6 +130,7 @@ FAMILY: ProblemType[PlacementQuestion, Placement, PlacementLoads] = ProblemType(
     judge=judge_placement,
     judged="loads, every start and end, memory, colours, supported devices, order of the data",
     prove=prove,
+    searched=lambda question: _BASELINES,
     proof_labels=_PROOF_LABELS,
     described=_described,
     parallel=frozenset({"auto", "portfolio", "stages", "latency"}),

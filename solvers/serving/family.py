@@ -4,7 +4,7 @@ from typing import Any
 
 from crossopt.instances.serving.question import ServingQuestion
 from crossopt.solvers.answer import Progress, Result, Watch
-from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import
 from crossopt.solvers.serving.judge import BY_BOXES, BY_PROGRAM, ServingFigures, ServingPlan, judge, prove
 
 _PROGRAM = lazy_import("crossopt.solvers.serving.engines", "program")
@@ -39,6 +39,12 @@ FAMILY: ProblemType[ServingQuestion, ServingPlan, ServingFigures] = ProblemType(
     judge=judge,
     judged="times, memory and rate of every worker",
     prove=_prove,
+    searched=lambda question: baseline_names(
+        *("largest copies", "smallest copies", "matched", "recommended", "part by part"),
+        *("one pool for all classes", "a pool for each class"),
+        *(["one kind of chip"] if question.chip is not None else [f"{kind.name} alone" for kind in question.kinds]),
+    ),
     proof_labels=frozenset({BY_PROGRAM, BY_BOXES}),
+    provers=dict.fromkeys((BY_PROGRAM, BY_BOXES), ("program",)),
     described=_described,
 )

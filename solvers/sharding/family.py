@@ -10,7 +10,7 @@ from crossopt.instances.sharding.network import Network
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.solvers.answer import Baseline, Watch
-from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.family import Judge, ProblemType, Proved, judge_baseline, lazy_import
 from crossopt.solvers.proofs import Certificate, ProofStep, RecomputableBound, Reductions, Steps, UnverifiedBound
 from crossopt.solvers.sharding.judge import (
     ASKING_NOBODY,
@@ -113,9 +113,8 @@ _CERTIFIED = (BY_DUAL, BY_TREE)
 _PROVED, _UNPROVED = "that nothing costs less than", "it does not prove that nothing costs less than"
 
 
-def own_faults(question: ShardingQuestion, saved: Answer, judging: object = None) -> list[str]:
+def own_faults(question: ShardingQuestion, saved: Answer, judging: Judge[ShardingQuestion, Strategies, Meaning]) -> list[str]:
     """Where the words of a result do not fit each other, its proof, or the plans there are."""
-    del judging  # nothing more is priced
     proof, none = saved.proof, saved.settled and saved.value is None
     reductions = proof.reductions if isinstance(proof, Steps) else None
     claims = proof is not None or saved.bound is not None  # a rule answers alone where the time was too short for all else
@@ -129,8 +128,7 @@ def own_faults(question: ShardingQuestion, saved: Answer, judging: object = None
         ("`auto` stands for no engine once the reductions are done", saved.engine != "auto" or reductions is None),
     )
     faults = [sentence for sentence, holds in (*rules, *_proof_rules(saved)) if not holds]
-    plans = [(baseline.name, baseline.answer) for baseline in baselines_of(question.network)]
-    same = plans == [(baseline.name, baseline.answer) for baseline in saved.baselines]
+    same = saved.baselines == tuple(judge_baseline(judging, question, baseline) for baseline in baselines_of(question.network))
     same = same or (saved.stopped != "complete" and not saved.baselines)  # a search that was ended had no time for them
     return faults if same else [*faults, "baselines: they are not Megatron-LM's plans on this mesh, the best first"]
 
@@ -256,7 +254,9 @@ def _reduction_faults(saved: Reductions | None, found: "Reduction | None") -> li
     if found is None or saved is None:
         return [] if found is None and saved is None else ["reductions: they stand where there are none, or are missing"]
     true, reported = ((part.before, part.after, [(step.name, step.taken) for step in part.steps]) for part in (found, saved))
-    return [] if true == reported else ["reductions: other counts follow from the file"]
+    negative = any(step.seconds < 0.0 for step in saved.steps)
+    faults = [] if true == reported else ["reductions: other counts follow from the file"]
+    return [*faults, *(["reductions: they take less than 0 seconds"] if negative else [])]
 
 
 def _least_of_few(core: "Core") -> int | None:

@@ -9,7 +9,7 @@ from crossopt.crossflow.astra.collective import Chunk, Operation, chunk_sizes, j
 from crossopt.formulation.network import chunk_loads, least_time
 from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.solvers.answer import Result, Verdict, Watch
-from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import
 from crossopt.solvers.proofs import UnverifiedBound, Weighed
 
 # Chunks of a collective in their orders, and their judge: every phase by the exact model, in the sequence that is given.
@@ -152,6 +152,7 @@ FAMILY: ProblemType[CollectiveQuestion, Chunks, Schedule] = ProblemType(
     judge=judge,
     judged="phases, sequences, deadline",
     prove=prove,
+    searched=lambda question: baseline_names("natural order", "Themis", always=("search", "cpsat")),
     proof_labels=frozenset({"loads of dimensions"}),
     seeded=frozenset({"auto", "cpsat", "search"}),
 )

@@ -7,7 +7,7 @@ from math import inf
 from crossopt.formulation.network import least_steps
 from crossopt.instances.network.synthesis import SynthesisQuestion
 from crossopt.solvers.answer import Result, Verdict, Watch
-from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
 # Sends over links, and their judge: every chunk step by step, who has it, and whether its link is free.
@@ -104,6 +104,7 @@ FAMILY: ProblemType[SynthesisQuestion, Sends, Used] = ProblemType(
     judge=judge,
     judged="who has what, links, deadline",
     prove=prove,
+    searched=lambda question: baseline_names("TACOS, best of 200", "ring", reason="", always=("auto",)),
     proof_labels=frozenset({"cuts"}),
     seeded=frozenset({"auto", "tacos"}),
 )

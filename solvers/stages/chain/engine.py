@@ -12,7 +12,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.instances.stages.chain import ChainQuestion, Recompute, Width
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
-from crossopt.solvers.stages.chain.judge import ChainPlan, countable, even
+from crossopt.solvers.stages.chain.judge import NONE, ChainPlan, countable, even, fixed_name
 
 # The best stages of a chain of layers, by dynamic programming over cuts and numbers of stages: exact, and vectorised over pairs of cuts.
 #
@@ -377,13 +377,10 @@ def _baselines(question: ChainQuestion, equal: Bests, best: Bests) -> tuple[Base
 
 
 def _baseline(name: str, plan: ChainPlan | None) -> Baseline[ChainPlan]:
-    return Baseline(name, None, plan, "" if plan else "no such plan keeps the limits")
+    return Baseline(name, None, plan, "" if plan else NONE)
 
 
 def _fixed(question: ChainQuestion, stages: int, width: int, data: int, recompute: Recompute) -> Baseline[ChainPlan]:
     """The plan that the question names, each layer recomputed or none."""
     plan = ChainPlan(width, recompute, question.file.microbatch[0], data, even(len(question.layers), stages))
-    return _baseline("fixed plan" if len(question.file.recompute) == 1 else f"fixed, {_LABELS[recompute]}", plan)
-
-
-_LABELS = {"none": "stored", "full": "recomputed"}
+    return _baseline(fixed_name(question, recompute), plan)

@@ -4,8 +4,8 @@ from time import monotonic
 
 from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.solvers.answer import Number
-from crossopt.solvers.family import ProblemType, lazy_import
-from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, judge, prove
+from crossopt.solvers.family import BaselineName, ProblemType, baseline_names, lazy_import
+from crossopt.solvers.stages.chain.judge import NONE, ChainLoads, ChainPlan, fixed_name, judge, prove
 
 _ROUNDINGS = 64 * 2.0**-52
 _CUTS = lazy_import("crossopt.solvers.stages.chain.engine", "cuts")
@@ -27,6 +27,13 @@ def _quick(question: ChainQuestion, deadline: float) -> ChainPlan | None:
     return equal_splits(question, tick).any.plan
 
 
+def _baselines(question: ChainQuestion) -> tuple[BaselineName, ...]:
+    file = question.file
+    names = ["equal split", *([] if file.divisible else ["divisible"])]
+    names += [] if file.fixed is None else [fixed_name(question, mode) for mode in file.recompute]
+    return baseline_names(*names, reason=NONE, always=("cuts",))
+
+
 FAMILY: ProblemType[ChainQuestion, ChainPlan, ChainLoads] = ProblemType(
     kind="chain",
     what="plan",
@@ -37,6 +44,7 @@ FAMILY: ProblemType[ChainQuestion, ChainPlan, ChainLoads] = ProblemType(
     judge=judge,
     judged="times, memory, devices, replicas",
     prove=prove,
+    searched=_baselines,
     proof_labels=frozenset({"dynamic programming over all cuts"}),
     quick=_quick,
     least_gap=1e-9,  # sums of floating-point numbers lose less than this

@@ -353,3 +353,14 @@ def _lowered_differences(column: Array) -> Array:
     """Sums of seconds from each layer up to each other, lowered by more than they are off."""
     sums = np.array([float(total) for total in accumulate(map(Fraction, column.tolist()), initial=Fraction(0))])
     return np.asarray(np.maximum(sums[None, :] - sums[:-1, None] - _OFF * sums[-1], 0.0))
+
+
+# Baselines.
+
+NONE = "no such plan keeps the limits"
+_LABELS = {"none": "fixed, stored", "full": "fixed, recomputed"}
+
+
+def fixed_name(question: ChainQuestion, recompute: Recompute) -> str:
+    """What the plan that a question names is called, with its layers recomputed or not."""
+    return "fixed plan" if len(question.file.recompute) == 1 else _LABELS[recompute]

@@ -11,7 +11,7 @@ from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.instances.stages.pipedream import PipelineQuestion, Profile
 from crossopt.solvers.answer import Baseline, Number, Result, Watch
 from crossopt.solvers.checking import by_looking_at_all, least_of_few
-from crossopt.solvers.family import Judge, ProblemType, Proved, judge_baseline, lazy_import
+from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.orders import every_ideal
 from crossopt.solvers.proofs import RecomputableBound
 from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, PipedreamPlan, Stage, judge
@@ -442,16 +442,6 @@ def _lowered(question: PipelineQuestion, bound: Number) -> Number:
     return max(bound - _JUDGE_ROUNDINGS * all_seconds(question), 0.0)
 
 
-Judging = Judge[PipelineQuestion, PipedreamPlan, PipedreamLoads]
-
-
-def _faults(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoads], judging: Judging) -> tuple[str, ...]:
-    if saved.stopped == "interrupted" and not saved.baselines:  # perhaps before the rules were asked
-        return ()
-    true = tuple(judge_baseline(judging, question, baseline) for baseline in baselines_of(question))
-    return () if saved.baselines == true else ("baselines: the rules give other plans",)
-
-
 def _quick(question: PipelineQuestion, deadline: float) -> PipedreamPlan | None:
     """The plan of the best rule."""
     del deadline  # rules take no time
@@ -469,7 +459,7 @@ FAMILY: ProblemType[PipelineQuestion, PipedreamPlan, PipedreamLoads] = ProblemTy
     judged="times, transfers, memory, devices, order of the data",
     prove=prove,
     proof_labels=frozenset({"dynamic programming over all cuts"}),
-    faults=_faults,
+    rules=lambda question, saved: baselines_of(question),
     quick=_quick,
     least_gap=1e-9,  # sums of floating-point numbers lose less than this
     lowered=_lowered,

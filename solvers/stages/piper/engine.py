@@ -13,7 +13,17 @@ from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.instances.stages.piper import Configuration, PiperQuestion, narrowed
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
-from crossopt.solvers.stages.piper.family import BY_CUTS, BY_SIZES, BY_WORK, LEAST_GAP, countable, load_bound, too_large
+from crossopt.solvers.stages.piper.family import (
+    BY_CUTS,
+    BY_SIZES,
+    BY_WORK,
+    LEAST_GAP,
+    NO_STAGES,
+    ONLY_AGAIN,
+    countable,
+    load_bound,
+    too_large,
+)
 from crossopt.solvers.stages.piper.judge import PiperPlan, Stage, named
 from crossopt.solvers.stages.piper.search import (
     Bundling,
@@ -226,7 +236,6 @@ def _changes(layers: Sequence[Front], memory: int, most: int) -> _Changes:
 # What is done without the whole search: without one kind of parallelism or recomputation (each exact where the search is), with the
 # greedy choice of configurations of the published program, and with equal stages.
 
-_NOTHING = "finds nothing that keeps the limits"
 _MOST_STAGES = 20_000
 """Stages up to which other choices of configurations are tried, as they need tables of their own."""
 
@@ -243,7 +252,7 @@ def baselines_of(options: Options, tables: Tables, clock: Callable[[], None]) ->
     if "recompute" not in question.without and small:
         fewer = narrowed(question, ("recompute",))
         if not all(fewer.graph.offers):
-            yield Baseline("no recomputation", None, None, "a layer is offered with recomputation only")
+            yield Baseline("no recomputation", None, None, ONLY_AGAIN)
         elif fewer.graph.offers != question.graph.offers:
             own = options_of(fewer, replace(options.network, graph=fewer.graph))
             yield _searched("no recomputation", own, tables_of(own, tables.cuts, Bundling(), clock), clock)
@@ -265,7 +274,7 @@ def _found_baseline(name: str, options: Options, tables: Tables, price: Price, c
 
 
 def _baseline(name: str, options: Options, stages: tuple[Stage, ...] | None) -> Baseline[PiperPlan]:
-    return Baseline(name, None, None, _NOTHING) if stages is None else Baseline(name, None, named(options.question, stages))
+    return Baseline(name, None, None, NO_STAGES) if stages is None else Baseline(name, None, named(options.question, stages))
 
 
 # The engine for stages: cuts of the network, tables of all stages between them, the search, and what rules beside it would do.

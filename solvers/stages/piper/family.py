@@ -11,7 +11,7 @@ from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.instances.files.units import quoted
 from crossopt.instances.stages.piper import Configuration, PiperQuestion
 from crossopt.solvers.answer import Progress, Result, Watch
-from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import
 from crossopt.solvers.stages.piper.judge import PiperLoads, PiperPlan, judge
 
 # Verification of bounds: by the work of all layers, or by a second dynamic program that finds nothing below.
@@ -77,7 +77,7 @@ _STAGE, _GROWTH = 1_000, 8
 """Steps of a stage of one degree, and what a layer more multiplies points by before those go that are not needed, about."""
 _ROUNDINGS = 1e-12
 """Of a time: more than a sum of 4,000 of them is off."""
-_NONE = 1 << 40
+NOTHING = 1 << 40
 """More devices than there are."""
 
 
@@ -123,7 +123,7 @@ def none_below(question: PiperQuestion, bound: float, tell: Callable[[str], None
                 before = fewest.pop(cut)
                 for end, tensor, reach in _stages_from(question, layers, cut, bound, steps):
                     waiting[end.bit_count()].add(end)
-                    _go_on(question, before, fewest.setdefault(end, np.full(most + 1, _NONE)), tensor, reach)
+                    _go_on(question, before, fewest.setdefault(end, np.full(most + 1, NOTHING)), tensor, reach)
     except TimeoutError:
         return None
     return every not in fewest or bool(fewest[every][0] > question.devices)
@@ -134,7 +134,7 @@ def _go_on(question: PiperQuestion, before: Whole, after: Whole, tensor: int, re
     for data, most in zip(question.degrees, reach.tolist(), strict=True):
         coming = before[data : data * most + 1] + data * tensor
         goal = after[: len(coming)]
-        np.minimum(goal, np.where(coming <= question.devices, coming, _NONE), out=goal)
+        np.minimum(goal, np.where(coming <= question.devices, coming, NOTHING), out=goal)
 
 
 def layers_of(question: PiperQuestion) -> Layers:
@@ -300,6 +300,8 @@ def _described(question: PiperQuestion) -> dict[str, Any]:
     return {**{name: getattr(question, name) for name in _FIGURES}, "without": list(question.without)}
 
 
+NO_STAGES, ONLY_AGAIN = "finds nothing that keeps the limits", "a layer is offered with recomputation only"
+"""Why there is no such baseline."""
 FAMILY: ProblemType[PiperQuestion, PiperPlan, PiperLoads] = ProblemType(
     kind="piper",
     what="plan",
@@ -310,6 +312,10 @@ FAMILY: ProblemType[PiperQuestion, PiperPlan, PiperLoads] = ProblemType(
     judge=judge,
     judged="order of the data, degrees, devices, memory with the microbatches under way, time",
     prove=prove,
+    searched=lambda question: (
+        *baseline_names("no data parallelism", "no tensor degrees", "greedy choice", "equal stages", "equal, no tensor", reason=NO_STAGES),
+        *baseline_names("no recomputation", reason=f"{NO_STAGES}|{ONLY_AGAIN}"),
+    ),
     proof_labels=frozenset({BY_SIZES, BY_WORK, BY_CUTS}),
     described=_described,
     least_gap=LEAST_GAP,

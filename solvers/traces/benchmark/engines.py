@@ -335,7 +335,7 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Search
     root, start = _start(question, inside, outside.model, limits, deadline)
     if root and start and root.bound is not None and (least := sum(start[kernel] > 0 for kernel in inside.chosen)) <= root.bound:
         return SearchOutcome(Runs(tuple(start[run] for run in inside.runs)), least, _proof(root.certificate), "highs", baselines=baselines)
-    spend = Spend((deadline - monotonic()) * _LOOKING, workers=limits.workers, seed=limits.seed, hint=start, watch=see)
+    spend = Spend(max(deadline - monotonic(), 0.0) * _LOOKING, workers=limits.workers, seed=limits.seed, hint=start, watch=see)
     solved = highs(inside.model, spend)
     if solved.values is not None and solved.value is not None:
         known.insert(0, (solved.value, Runs(tuple(solved.values[variable] for variable in inside.runs))))
@@ -367,7 +367,7 @@ def _start(
     def stop_early(event: Event) -> bool:
         return event.value is not None and event.value <= bound
 
-    spend = Spend((deadline - monotonic()) * _NARROW, workers=limits.workers, seed=limits.seed, watch=stop_early)
+    spend = Spend(max(deadline - monotonic(), 0.0) * _NARROW, workers=limits.workers, seed=limits.seed, watch=stop_early)
     return root, highs(window(question, inside, root.root), spend).values
 
 

@@ -13,7 +13,7 @@ from crossopt.formulation.traces.whatif import Model, all_choices, model_of, sho
 from crossopt.instances.files.units import quoted
 from crossopt.instances.traces.whatif import AMOUNTS, ChangeSection, WhatIfQuestion, cost_of
 from crossopt.solvers.answer import Result, Verdict, Watch
-from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import
 from crossopt.solvers.proofs import Chosen, RecomputableBound
 
 # Changes of a trace, and their judge: each applied in order, the trace run again, budgets and rules counted exactly.
@@ -173,6 +173,11 @@ FAMILY: ProblemType[WhatIfQuestion, Changes, Changed] = ProblemType(
     judge=judge,
     judged="changes one after another on the trace, run again, budgets, rules, target",
     prove=prove,
+    searched=lambda question: baseline_names(
+        *("best change alone", "by gain for cost", "gain measured anew", "sum of single gains", "all that fit in turn", "exchange search"),
+        reason="none",
+        always=("branches",),
+    ),
     proof_labels=frozenset({"a tree of N choices", "N choices looked at"}),
     described=_described,
     quick=_nothing,

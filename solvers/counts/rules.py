@@ -1,0 +1,130 @@
+"""Rules for fleets and instances, as baselines: a check carries them out again."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import ceil
+
+from crossopt.instances.counts.fleet import FleetQuestion
+from crossopt.instances.counts.shapes import InstancesQuestion
+from crossopt.solvers.answer import Baseline
+from crossopt.solvers.counts.fleet import Fleet
+from crossopt.solvers.counts.instances import InstanceGroup, InstanceGroups, groups_of, judge
+
+Shares = Mapping[tuple[int, int], Fraction]
+
+# Fleets.
+
+
+def fleet_of(question: FleetQuestion, counts: Sequence[int], shares: Shares) -> Fleet:
+    """A fleet with its shares in words."""
+    devices = {kind: number for kind, number in zip(question.kinds, counts, strict=True) if number}
+    by_class: dict[str, dict[str, str]] = {name: {} for name in question.classes}
+    for (place, kind), share in sorted(shares.items()):
+        by_class[question.classes[place]][question.kinds[kind]] = str(share)
+    return Fleet(devices, by_class)
+
+
+def cheapest_of(question: FleetQuestion) -> Fleet | None:
+    """Requests on the kind that serves them cheapest, then on the next where it has no devices left; None where requests are left."""
+    room = [None if limit is None else Fraction(limit) for limit in question.limits]
+    left, busy, shares = [Fraction(1)] * len(question.classes), [Fraction(0)] * len(question.kinds), dict[tuple[int, int], Fraction]()
+    ranks = [ranked(question, place) for place in range(len(question.classes))]
+    for turn in range(len(question.kinds)):  # every class has its cheapest kind before one has its second
+        for place, kind in ((place, kinds[turn]) for place, kinds in enumerate(ranks) if turn < len(kinds) and left[place]):
+            each, free = question.loads[place] / question.rates[place][kind], room[kind]
+            share = left[place] if free is None else min(left[place], (free - busy[kind]) / each)
+            if share:
+                shares[place, kind], left[place], busy[kind] = share, left[place] - share, busy[kind] + share * each
+    return None if any(left) else fleet_of(question, [ceil(one) for one in busy], shares)
+
+
+def ranked(question: FleetQuestion, place: int) -> list[int]:
+    """Kinds that serve a class, the cheapest for a request first."""
+    rates = question.rates[place]
+    costs = {kind: question.prices[kind] / rate for kind, rate in enumerate(rates) if rate}
+    return sorted(costs, key=lambda kind: costs[kind])
+
+
+def whole_classes(question: FleetQuestion, chosen: Sequence[int]) -> Fleet:
+    """Every class on one kind, with as many devices as they keep busy."""
+    busy = [Fraction(0)] * len(question.kinds)
+    for place, kind in enumerate(chosen):
+        busy[kind] += question.loads[place] / question.rates[place][kind]
+    return fleet_of(question, [ceil(one) for one in busy], {(place, kind): Fraction(1) for place, kind in enumerate(chosen)})
+
+
+def rules_of_fleet(question: FleetQuestion) -> tuple[Baseline[Fleet], ...]:
+    """The best single kind, the kinds that serve requests cheapest, and the cheapest kind with devices of its own for each class."""
+    classes, found = range(len(question.classes)), list[Baseline[Fleet]]()
+    alone = list[tuple[bool, int, int]]()
+    for kind in (kind for kind in range(len(question.kinds)) if all(rates[kind] for rates in question.rates)):
+        need = ceil(sum(question.loads[place] / question.rates[place][kind] for place in classes))
+        limit = question.limits[kind]
+        alone.append((limit is not None and need > limit, need * question.prices[kind], kind))
+    if alone:
+        kind = min(alone)[2]
+        found.append(Baseline(f"{question.kinds[kind]} alone", None, whole_classes(question, [kind] * len(classes))))
+    answer = cheapest_of(question)
+    found += [Baseline("cheapest kinds first", None, answer)] if answer is not None else []
+    chosen, counts = [ranked(question, place)[0] for place in classes], [0] * len(question.kinds)
+    for place, kind in enumerate(chosen):
+        counts[kind] += ceil(question.loads[place] / question.rates[place][kind])
+    apart = fleet_of(question, counts, {(place, kind): Fraction(1) for place, kind in enumerate(chosen)})
+    return (*found, Baseline("devices of its own for each class", None, apart))
+
+
+# Instances.
+
+
+def rules_of_instances(question: InstancesQuestion) -> tuple[Baseline[InstanceGroups], ...]:
+    """One instance of all threads, instances of one thread, the best of equal instances, and greedy."""
+    file, found = question.file, list[Baseline[InstanceGroups]]()
+    equal = _equal_instances(question)
+    if file.sockets == 1:
+        whole = [group for group in equal if group.groups[0].instances == 1 and group.groups[0].threads == file.threads]
+        found += [Baseline("one instance of all threads", None, whole[0])] if whole else []
+    single = [group for group in equal if group.groups[0].threads == 1 and _count(group) == file.threads]
+    found += [Baseline("instances of one thread", None, single[0])] if single else []
+    judged = [(verdict.value, group) for group in equal if not (verdict := judge(question, group)).violations]
+    found += [Baseline("equal instances", None, min(judged, key=lambda pair: pair[0])[1])] if judged else []
+    answer = greedy_of(question)
+    found += [Baseline("greedy", None, answer)] if answer is not None else []
+    return tuple(found)
+
+
+def _count(answer: InstanceGroups) -> int:
+    return sum(group.instances for group in answer.groups)
+
+
+def _equal_instances(question: InstancesQuestion) -> list[InstanceGroups]:
+    """Equal instances that share the threads and the requests evenly, those of most requests a second first."""
+    file, sockets = question.file, range(question.file.sockets)
+    found = []
+    for shape in sorted(question.shapes, key=lambda shape: -shape.rate):
+        each = question.per_socket // shape.threads
+        if each and (file.batch is None or each * file.sockets * shape.batch == file.batch):
+            found.append(InstanceGroups(tuple(InstanceGroup(socket, each, shape.threads, shape.batch) for socket in sockets)))
+    return found
+
+
+def greedy_of(question: InstancesQuestion) -> InstanceGroups | None:
+    """Instances one after another: the quickest that takes its share of the requests that are left, or where their number is open, the one
+    of most requests a second for its threads. None where requests are left, or no instance fits."""
+    file, left, shapes = question.file, question.file.batch, question.shapes
+    placed, free = list[tuple[int, int]](), [question.per_socket] * file.sockets
+    for socket in range(file.sockets):
+        while left != 0:
+            room = sum(free)
+            fit = [place for place, shape in enumerate(shapes) if shape.threads <= free[socket]]
+            if left is not None:
+                fit = [place for place in fit if shapes[place].batch <= left and shapes[place].batch * room >= left * shapes[place].threads]
+            if not fit:
+                break
+            if left is None:
+                best = max(fit, key=lambda place: Fraction(shapes[place].rate, shapes[place].threads))
+            else:
+                best = min(fit, key=lambda place: shapes[place].latency)
+                left -= shapes[best].batch
+            placed.append((socket, best))
+            free[socket] -= shapes[best].threads
+    return groups_of(question, tuple(placed)) if placed and not left else None
