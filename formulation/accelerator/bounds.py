@@ -292,12 +292,13 @@ class Pricing:
         return Option(setting.tensor, recompute, loads, 2 if recompute else 1, np.minimum(most, 1) if only_last else most, parameters)
 
     def _loads(self, setting: Setting, recompute: bool, times: Array, unit: float) -> Array:
-        """Whole units of time of a stage for a microbatch, by pair of ideals."""
+        """Whole units of time of a stage for a microbatch, by pair of ideals. Sums of cycles are exact, and rounded down once."""
         file, cuts = self.question.file, self.cuts(setting.network)
-        seconds = np.floor(times / file.clock / unit * _LOWERED)
+        grain = 2.0 ** np.ceil(np.log2(max(float((cuts.layers[-1] @ times).max()), 1.0))) / _UNITS
+        cycles = np.floor(times / grain) * grain
         moved = np.floor(setting.microbatch * cuts.entering / file.bandwidth / unit * _LOWERED)
         came, goes = moved[cuts.first], moved[cuts.last]
-        passes = [cuts.between(seconds[:, column]) for column in range(seconds.shape[1])]
+        passes = [np.floor(cuts.between(one) / file.clock / unit * _LOWERED) for one in cycles.T]
         hidden = np.maximum(passes[0], goes) if recompute else goes
         return np.asarray(came + passes[0] + hidden + (passes[1] if len(passes) > 1 else 0.0), np.float64)
 

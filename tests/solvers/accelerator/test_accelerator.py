@@ -362,6 +362,13 @@ def test_the_search_that_stops_early_ends_far_from_the_optimum() -> None:
     assert found["one degree for all stages"].value == pytest.approx(0.07856268, rel=1e-6)
 
 
+def test_a_batch_that_takes_little_beside_its_transfers_is_proved() -> None:
+    """A unit of loads is a small part of the transfers of all cuts, so that each layer's time must not be rounded down alone."""
+    result = answered(read(INSTANCES / "accelerator/bert-large-on-phaze.yaml", ("chips.least_share=0", "chips.area=1000 m^2")))
+    assert result.proved
+    assert 0.0 <= result.gap < 3e-10
+
+
 def test_layers_alike_under_two_names_are_scheduled_once() -> None:
     twin = LAYER | {"layers": [*LAYER["layers"], LAYER["layers"][1] | {"name": "third"}]}
     result = answered(question_of(twin))
