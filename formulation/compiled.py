@@ -14,7 +14,7 @@ from crossopt.instances.errors import install_text
 try:
     from numba import njit
 except ImportError:  # not installed, or not for the numpy beside it
-    njit = None  # type: ignore[assignment]
+    njit = None
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 

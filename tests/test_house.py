@@ -58,11 +58,19 @@ def _kept_for_these_tests() -> Iterator[None]:
     imported_modules.cache_clear()
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Those inside of a statement or a file, without the expressions in them, which are most of a tree."""
+    for part in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for inner in getattr(node, part, ()):
+            yield inner
+            yield from statements(inner)
+
+
 @cache
 def imports(tree: ast.AST) -> tuple[str, ...]:
     """Every module that a file names, at the top or inside a function, and each name taken from it."""
     found = list[str]()
-    for node in ast.walk(tree):
+    for node in (tree, *statements(tree)):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -71,7 +79,7 @@ def imports(tree: ast.AST) -> tuple[str, ...]:
 
 
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return (node for node in statements(tree) if isinstance(node, ast.FunctionDef))
 
 
 def kind_of(parts: list[str]) -> str | None:

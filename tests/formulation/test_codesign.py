@@ -155,7 +155,7 @@ def test_every_design_keeps_every_row(case: Case) -> None:
 DIES = ("compute_area=[500 mm^2, 620 mm^2, 740 mm^2]", "compute_power=[150 W, 250 W, 400 W]", "l2_area=[60 mm^2, 160 mm^2, 460 mm^2]")
 
 
-@pytest.mark.parametrize("each", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("each", [8, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("technology", ["accelerator-7nm", "accelerator-4np", "accelerator-5nm-stacked"])
 def test_every_chip_of_several_dies_keeps_the_rows_of_all_budgets(technology: str, each: int) -> None:
     """What the uncore draws follows the clock of the cores, on the area of all parts; budgets are those of a chip, to the last digits."""

@@ -23,6 +23,7 @@ from crossopt.formulation.model import ExactlyOne, Linear, Model, Variable
 from crossopt.formulation.vipr import IntegerProof, completed, vipr_certificate
 from crossopt.solvers.vipr import MalformedError, RefutedError, check
 from tests.certificates import edited, is_true
+from tests.extent import examples
 from tests.formulation.models import models, optimum, solutions
 
 
@@ -94,7 +95,7 @@ def test_a_certificate_proves_what_its_tree_does_and_no_more_than_is_true(model:
     assert deepest < 60 or found.bound == (None if best is None else model.sign * best)  # down to single points
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(models(), st.randoms(use_true_random=False), st.integers(0, 1 << 30))
 def test_no_edit_of_a_certificate_proves_what_is_not_true(model: Model, draw: random.Random, seed: int) -> None:
     assume(len(integer_form(model).costs) <= 3)

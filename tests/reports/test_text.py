@@ -177,7 +177,7 @@ def test_a_design_over_its_limits_is_marked() -> None:
     assert re.search(r"memory .*BROKEN$", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("seed", [1, 33, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 6, 9, 22, 44))])
+@pytest.mark.parametrize("seed", [33, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 1, 6, 9, 22, 44))])
 def test_no_line_is_wider_than_the_page(seed: int) -> None:
     instance = random_question(seed)
     answering = list(ENGINES) if instance.objective == "step_time" else [name for name in ENGINES if name not in {"milp", "cpsat"}]

@@ -181,23 +181,3 @@ def test_a_mistake_on_the_command_line_is_named_with_its_remedy(
     for part in said:
         assert part in text
     assert len(text) <= LONGEST
-
-
-READING = ("solve", "validate", "evaluate", "explain", "compare", "check", "report", "export", "accuracy", "import")
-
-
-@pytest.mark.parametrize("name", [name for name in FILES if name != "q.yaml"] + ["folder", "missing", "-"])
-@pytest.mark.parametrize(("columns", "plain"), [("40", "1"), ("200", "")])
-def test_every_command_refuses_every_wrong_file_in_a_sentence(
-    name: str, columns: str, plain: str, ended: Callable[[list[str]], tuple[int, str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever the width and the colours."""
-    monkeypatch.setenv("COLUMNS", columns)
-    monkeypatch.setenv("NO_COLOR", plain)
-    for command in READING:
-        code, text = ended([command, name])
-        assert code in {2, 3}, f"{command}: {text}"
-        assert "Traceback" not in text
-        assert "internal error" not in text
-        assert "\x1b" not in text
-        assert 0 < len(text) <= LONGEST, f"{command}: {text}"

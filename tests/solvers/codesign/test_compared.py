@@ -1,6 +1,7 @@
 """Lists of devices and precisions: a question for each, the best of them, and how far the others are."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from crossopt.reports.sheets.codesign.several import ranking
 from crossopt.reports.sheets.sheet import Table
 from crossopt.reports.shown import page_of, text_of
 from crossopt.solvers.codesign.answer import DesignResult
+from tests.extent import some
 from tests.solvers.codesign.asking import again, answered, checked
 
 QUESTION = """\
@@ -40,8 +42,9 @@ def alone(*settings: str, text: str = QUESTION) -> DesignResult:
     return answered(found)
 
 
-@pytest.mark.parametrize("engine", ["auto", "boxes", "exhaustive"])
-@pytest.mark.parametrize("objective", ["run_cost", "step_time", "energy_per_token"])
+@pytest.mark.parametrize(
+    ("engine", "objective"), some(list(product(("auto", "boxes", "exhaustive"), ("run_cost", "step_time", "energy_per_token"))), 4)
+)
 def test_each_device_is_answered_as_if_it_were_asked_about_alone(engine: str, objective: str) -> None:
     question = asked(f"objective={objective}")
     result = again(answered(question, engine))

@@ -15,6 +15,7 @@ from crossopt.instances.codesign.space import device_at, draw_plans, hardware_ch
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.judge import evaluate_choices, evaluate_single, verify
+from tests.extent import FULL
 
 LISTED = ("tiny", "small", "quickstart", "llama3-405b-1024xh100", "mixtral-8x7b-64xh100", "gpt3-175b-512xa100-offload")
 OPEN = {
@@ -27,7 +28,7 @@ OPEN = {
 """Experts, latents, casts, split schedules and stages with fewer layers at the ends."""
 Source = str | dict[str, Any]
 QUESTIONS: tuple[Source, ...] = (*LISTED, OPEN)
-_DRAWN = 40
+_DRAWN = 40 if FULL else 15
 _KEPT = ("tensor", "context", "pipeline", "data", "expert", "microbatch", "expert_tensor", "recompute", *END_STAGES)
 """Settings without which most drawn designs are none."""
 

@@ -20,6 +20,7 @@ from crossopt.solvers.checking import check, solve_and_verify
 from crossopt.solvers.family import family_of
 from crossopt.solvers.serving.engines import exhaustive, program
 from crossopt.solvers.serving.judge import ServingPlan, best_of, judge, multiplier_bound, prove, reasons_of, table_of
+from tests.extent import some
 
 LLAMA = """\
 kind: serving
@@ -82,7 +83,8 @@ def test_300_small_questions_as_by_a_look_at_every_plan() -> None:
 
 
 def test_small_questions_of_a_model_as_by_a_look_at_every_plan() -> None:
-    for objective, mode in product(("throughput", "devices", "cost", "energy"), ("[together]", "[apart]", "[together, apart]")):
+    asked = list(product(("throughput", "devices", "cost", "energy"), ("[together]", "[apart]", "[together, apart]")))
+    for objective, mode in some(asked, 6):
         text = (
             LLAMA.replace("40 ms", "40 ms, at: mean")
             .replace("batch: [8, 32]", f"batch: [16, 64], prefill_batch: 1, mode: {mode}, shapes: any")
@@ -218,8 +220,7 @@ def test_divisions_of_several_kinds_as_by_a_look_at_all() -> None:
             assert all(sum(own) <= n for own, n in zip(found.devices, most, strict=True))
 
 
-@pytest.mark.parametrize("objective", ["throughput", "devices", "cost", "energy"])
-@pytest.mark.parametrize("level", ["mean", "p95"])
+@pytest.mark.parametrize(("objective", "level"), some(list(product(("throughput", "devices", "cost", "energy"), ("mean", "p95"))), 4))
 def test_several_kinds_of_devices_as_by_a_look_at_every_plan(objective: str, level: str) -> None:
     text = f"{LLAMA}objective: {objective}\n".replace("h100-sxm", "[h100-sxm, h200]").replace("40 ms", f"40 ms, at: {level}")
     text = text.replace("devices: 16", "available: {h100-sxm: 2, h200: 4}").replace("output: 200", "output: 200, rate: 1.5")
