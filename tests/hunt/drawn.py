@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from math import inf
 from pathlib import Path
 from random import Random
@@ -14,7 +13,6 @@ from typing import Any, TypeVar
 import numpy as np
 import yaml
 
-from crossopt.crossflow.operator_graph import Node, OperatorGraph, Shape, Weights, repeated_blocks
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.question import saved_single_scale
 from crossopt.instances.codesign.space import combinations, hardware_points
@@ -29,6 +27,16 @@ from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.family import family_of
 from crossopt.solvers.layers.judge import best_of_all, totals_of_rows
 from crossopt.solvers.serving.engines import exhaustive as every_plan
+from tests.hunt.beside import (
+    best_of_networks,
+    folder,
+    graph_on_chips,
+    memory_of_a_graph,
+    networks_on_fleets,
+    read_beside,
+    small_network,
+    tables_of_a_file,
+)
 from tests.hunt.coverage import options_of
 from tests.hunt.extras import with_extras
 from tests.hunt.rare import least_beside_transfers, memory_beside_transfers, transformer_on_chips
@@ -38,7 +46,7 @@ from tests.instances.sharding.files import document, written
 from tests.instances.sharding.tiny import least, tiny
 from tests.offloading_questions import offloading_question, several_offloading
 from tests.solvers.accelerator.drawn import drawn as drawn_accelerator
-from tests.solvers.accelerator.drawn import drawn_objective, least_of_everything
+from tests.solvers.accelerator.drawn import drawn_interleaved, drawn_objective, least_of_everything
 from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.editing import remembering
 from tests.solvers.codesign.questions import random_question
@@ -208,16 +216,10 @@ def _designs(question: Any) -> int:  # noqa: ANN401 - of one workload or several
 
 def strategies(seed: int) -> Any:  # noqa: ANN401
     """A strategy for each node; every other question has its nodes and edges in its own file."""
-    path = Path(_folder().name) / "question.yaml"
+    path = Path(folder().name) / "question.yaml"
     if seed % 2:
         path.write_text(yaml.safe_dump(_in_words(tiny(seed)), sort_keys=False), encoding="utf-8")
     return read(path if seed % 2 else written(path.parent, seed), ())
-
-
-@cache
-def _folder() -> TemporaryDirectory[str]:
-    """Where the file of the last question stays whose document keeps no text, so that its options can be counted."""
-    return TemporaryDirectory()
 
 
 def _in_words(problem: Problem) -> dict[str, Any]:
@@ -257,7 +259,7 @@ def placement_in_words(seed: int) -> Any:  # noqa: ANN401
 
 def placement_of_a_file(seed: int) -> Any:  # noqa: ANN401
     """A graph in JSON, of one device or two, with times per sample in milliseconds or edges in seconds."""
-    random, folder = Random(f"file {seed}"), Path(_folder().name)
+    random, beside = Random(f"file {seed}"), Path(folder().name)
     count = random.randint(2, 6)
     rows = [
         {
@@ -275,10 +277,10 @@ def placement_of_a_file(seed: int) -> Any:  # noqa: ANN401
         {"sourceId": one, "destId": other, "cost": costs[one]} for other in range(count) for one in range(other) if random.random() < 0.5
     ]
     data = {"maxFPGAs": random.randint(1, 2), "maxCPUs": random.randint(0, 1), "maxSizePerFPGA": random.choice((9, 16, 99))}
-    (folder / "graph.json").write_text(json.dumps({**data, "nodes": rows, "edges": edges}), encoding="utf-8")
+    (beside / "graph.json").write_text(json.dumps({**data, "nodes": rows, "edges": edges}), encoding="utf-8")
     asks: dict[str, Any] = {"kind": "placement", "graph": {"file": "graph.json"}, "edge_unit": random.choice(("ms", "s"))}
     asks |= {"contiguous": random.choice(("no", "convex", "stages")), "transfers": random.choice(("calls", "overlapped"))}
-    return _read_beside(asks)
+    return read_beside(asks)
 
 
 def placement_of_a_model(seed: int) -> Any:  # noqa: ANN401
@@ -303,20 +305,13 @@ def placement_of_a_model(seed: int) -> Any:  # noqa: ANN401
     graph |= {"cpu_slowdown": random.choice((1, 3.5, 40))} if random.random() < 0.5 else {}
     asks: dict[str, Any] = {"kind": "placement", "graph": graph, "devices": random.randint(1, 2), "cpus": random.randint(0, 1)}
     asks |= {"memory": f"{random.choice((1, 4, 40, 400))} MB"} if random.random() < 0.5 else {}
-    question = _read_beside(asks)
+    question = read_beside(asks)
     if len(question.devices) ** len({*question.graph.colour.tolist()}) > _MOST_PLACEMENTS:
         raise TooLargeError
     return question
 
 
 _MOST_PLACEMENTS = 20_000
-
-
-def _read_beside(asks: dict[str, Any]) -> Any:  # noqa: ANN401 - of any kind
-    """The question in the folder where its graph lies."""
-    path = Path(_folder().name) / "question.yaml"
-    path.write_text(yaml.safe_dump(asks, sort_keys=False), encoding="utf-8")
-    return read(path, ())
 
 
 def least_profile(question: Any) -> float:  # noqa: ANN401
@@ -371,33 +366,11 @@ _OPERANDS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int16", "int8", "int4", "fp
 _UNITS = {"time": "s", "energy": "J", "size": "B", "memory": "B", "bops": "", "quality": ""}
 
 
-def _small_network(random: Random) -> OperatorGraph:
-    """A few convolutions, activations and sums over one shape, and perhaps a product behind them."""
-    wide, channels = random.choice((1, 8, 64)), random.choice((16, 64, 256))
-    shape: Shape = (wide, channels, 7, 7)
-    tensors, weights, nodes, before = {"x": shape}, dict[str, Weights](), list[Node](), ["x"]
-    for place in range(random.randint(1, 3)):
-        name, operator = f"n{place}", random.choice(("convolution", "convolution", "activation", "addition"))
-        inputs = tuple(dict.fromkeys((before[-1], random.choice(before)))) if operator == "addition" else (before[-1],)
-        tensors[name] = shape
-        if operator == "convolution":
-            weights[f"{name}.w"] = Weights((channels, channels, 3, 3))
-            nodes.append(Node(name, operator, inputs, (name,), (f"{name}.w",), (wide * 49, channels * 9, channels, 1), (3, 3)))
-        else:
-            nodes.append(Node(name, operator, inputs, (name,)))
-        before.append(name)
-    tensors |= {"flat": (wide, channels * 49), "out": (wide, 10)}
-    weights["head.w"] = Weights((channels * 49, 10))
-    nodes.append(Node("flat", "view", (before[-1],), ("flat",)))
-    nodes.append(Node("head", "product", ("flat",), ("out",), ("head.w",), (wide, channels * 49, 10, 1)))
-    return OperatorGraph("drawn", ("x",), ("out",), tensors, weights, tuple(nodes), repeated_blocks(nodes, tensors, weights))
-
-
 def formats_of_a_graph(seed: int) -> Any:  # noqa: ANN401
     """Number formats of a small network on a device, with budgets near what the base format needs."""
-    random, folder = Random(f"formats {seed}"), Path(_folder().name)
-    graph = _small_network(random)
-    (folder / "graph.json").write_text(graph_text(graph), encoding="utf-8")
+    random, beside = Random(f"formats {seed}"), Path(folder().name)
+    graph = small_network(random)
+    (beside / "graph.json").write_text(graph_text(graph), encoding="utf-8")
     base, *formats = random.sample(_OPERANDS, random.randint(2, 4))
     asks: dict[str, Any] = {
         "kind": "layers",
@@ -417,11 +390,11 @@ def formats_of_a_graph(seed: int) -> Any:  # noqa: ANN401
             asks["quality"] = losses
         else:
             rows = [f"{name},{one},{lost}" for name, row in losses.items() for one, lost in row.items()]
-            (folder / "losses.csv").write_text("\n".join(("layer,format,quality", *rows, "")), encoding="utf-8")
+            (beside / "losses.csv").write_text("\n".join(("layer,format,quality", *rows, "")), encoding="utf-8")
             asks["quality_file"] = "losses.csv"
     if random.random() < 0.3:
         asks["fixed"] = {random.choice(named): random.choice(formats)}
-    problem = _read_beside(asks).problem
+    problem = read_beside(asks).problem
     first = totals_of_rows(problem, tuple(0 for _ in problem.layers))
     near = {
         name: problem.amount(place, first[place]) * random.choice((0.5, 0.8, 1.0, 1.1, 1.5)) for place, name in enumerate(problem.figures)
@@ -431,14 +404,14 @@ def formats_of_a_graph(seed: int) -> Any:  # noqa: ANN401
         for name, value in near.items()
         if random.random() < 0.3
     }
-    return _read_beside(asks)
+    return read_beside(asks)
 
 
 def chips_of_a_network(seed: int) -> Any:  # noqa: ANN401
     """A few chips of a technology for a small network, perhaps split over some of them, with budgets near what the first chip needs."""
-    random, folder = Random(f"chips {seed}"), Path(_folder().name)
-    graph, split = _small_network(random), random.random() < 0.4
-    (folder / "graph.json").write_text(graph_text(graph), encoding="utf-8")
+    random, beside = Random(f"chips {seed}"), Path(folder().name)
+    graph, split = small_network(random), random.random() < 0.4
+    (beside / "graph.json").write_text(graph_text(graph), encoding="utf-8")
     base, *formats = random.sample(("bf16", "fp16", "fp8", "int8", "int4"), 2 if split else random.randint(2, 3))
     parts = {
         "compute_area": ["200 mm^2", "300 mm^2", "440 mm^2"],
@@ -466,10 +439,10 @@ def chips_of_a_network(seed: int) -> Any:  # noqa: ANN401
     asks |= {"format_area": {random.choice(formats): f"{random.choice((1, 10, 50))} %"}} if random.random() < 0.5 else {}
     asks |= {"training": True} if random.random() < 0.4 else {}
     if asks["objective"] == "quality" or random.random() < 0.5:
-        operands = [node.name for node in graph_in((folder / "graph.json").read_text(encoding="utf-8"), "graph").nodes if node.product]
+        operands = [node.name for node in graph_in((beside / "graph.json").read_text(encoding="utf-8"), "graph").nodes if node.product]
         asks["quality"] = {name: {one: random.choice((0, 0.25, 0.5, 1)) for one in (base, *formats)} for name in operands}
     asks |= {"budget": {"power": f"{random.choice((150, 250, 400))} W"}} if random.random() < 0.3 else {}
-    problem = _read_beside(asks).problem
+    problem = read_beside(asks).problem
     first = totals_of_rows(problem, tuple(0 for _ in problem.layers))
     near = {name: problem.amount(place, first[place]) * random.choice((0.6, 0.9, 1.0, 1.2)) for place, name in enumerate(problem.figures)}
     asks["budgets"] = {
@@ -477,12 +450,16 @@ def chips_of_a_network(seed: int) -> Any:  # noqa: ANN401
         for name, value in near.items()
         if random.random() < 0.3
     }
-    return _read_beside(asks)
+    return read_beside(asks)
 
 
 def drawn_embeddings(seed: int) -> EmbeddingsQuestion:
     """Tables on devices with few enough plans."""
-    return next(question for attempt in range(50) if ways_of(question := embeddings_question(seed + attempt * APART)) <= 300_000)
+    return _few_ways(embeddings_question, seed)
+
+
+def _few_ways(ask: Callable[[int], EmbeddingsQuestion], seed: int) -> EmbeddingsQuestion:
+    return next(question for attempt in range(50) if ways_of(question := ask(seed + attempt * APART)) <= 300_000)
 
 
 def least_serving(question: ServingQuestion) -> float:
@@ -584,6 +561,13 @@ DRAWS = {
     "transformer on chips": Draw(
         "accelerator", lambda seed: _again(transformer_on_chips, seed), least_of_everything, nearness=1e-9, often=2, extras=0
     ),
+    "interleaved pipelines": Draw(
+        "accelerator", lambda seed: _again(drawn_interleaved, seed), least_of_everything, nearness=1e-9, often=2, extras=0
+    ),
+    "graph on chips": Draw("accelerator", lambda seed: _again(graph_on_chips, seed), least_of_everything, nearness=1e-9, often=2),
+    "networks on fleets": Draw("fleet", lambda seed: _again(networks_on_fleets, seed), best_of_networks, often=4),
+    "memory of a graph": Draw("memory", lambda seed: _again(memory_of_a_graph, seed), best_memory, often=4),
+    "tables of a file": Draw("embeddings", lambda seed: _few_ways(tables_of_a_file, seed), least_embeddings, ("auto", "search"), often=4),
     "memory beside transfers": Draw(
         "memory", lambda seed: _again(memory_beside_transfers, seed), least_beside_transfers, ("auto", "retention"), often=4, extras=0
     ),

@@ -380,7 +380,7 @@ def test_nobody_beats_the_best_and_who_keeps_the_rules_has_a_value(seed: int) ->
     asked = sample_at_random(seed, 6, 3)
     rows = list(compared_latency(asked, 1.0, 1, {"mine": np.full(len(asked.graph), asked.accelerators)}))
     true = tried(asked)
-    assert [row.name for row in rows] == [*LATENCY_RULES, "mine"]
+    assert [row.name for row in rows] == [*LATENCY_RULES, "split mine"]
     assert all(row.value is not None and row.value >= true * (1.0 - 1e-12) for row in rows if not row.note)
     assert rows[-1].value == rows[0].value
 

@@ -479,7 +479,7 @@ def test_nobody_beats_the_proof_and_every_value_is_the_judges(seed: int) -> None
     asked = question(random_graph(seed, 8), 2, 1, contiguity="no")
     proved = answered(asked, "auto", Limits(), silent)
     rows = list(compared_throughput(asked, 0.2, 2, {"mine": np.zeros(8, np.int64)}))
-    assert {"one device", "mine", *SEARCHES} <= {row.name for row in rows}
+    assert {"one device", "split mine", *SEARCHES} <= {row.name for row in rows}
     assert all(row.value is None or row.note or row.value >= (proved.bound or 0.0) for row in rows)
 
 
