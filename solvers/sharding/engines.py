@@ -25,7 +25,7 @@ from crossopt.solvers.sharding.judge import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIR
 from crossopt.solvers.sharding.local import descend, greedy, local
 from crossopt.solvers.sharding.messages import ascent_of, climb, cool, cooling_of
 from crossopt.solvers.sharding.run import EnoughError, Run
-from crossopt.solvers.sharding.search import pull, searched, walked, walker_of
+from crossopt.solvers.sharding.search import pull, search_for, search_shortly, walked, walker_of
 
 # Compiles what is not compiled yet: a small problem goes through every function that is compiled.
 #
@@ -206,15 +206,30 @@ def _paired(problem: Problem, edge: int, other: int, strategy: int, node: int) -
 
 _HORIZON = 120.0
 """Default time limit of a search in seconds."""
+_SEARCHED = 10_000
+"""Pairs from which a search goes before the relaxation."""
 _SPARED, _WRITTEN = 0.04, 1.0
 """Of the time, for the last proof, the way back and the judge; up to twice as much where that is not even the second that writing takes."""
+
+
+def model_after_search(run: Run) -> None:
+    """The engine `milp`: where the relaxation takes longer than a search, its bound leaves less to relax."""
+    run.tick()
+    if run.core.pairs >= _SEARCHED:
+        warm_search(run.watch, lambda: run.left <= 0.0)
+        descend(run)
+        search_shortly(run)
+    milp(run)
 
 
 def search(run: Run) -> None:
     """Offers choices and bounds until the time is up, or an EnoughError."""
     run.tick()
     warm_search(run.watch, lambda: run.left <= 0.0)
-    _search(run, max(min(run.left - spared(run.limits.seconds), _HORIZON if np.isinf(run.limits.seconds) else np.inf), 0.0))
+    run.tick()
+    if run.chosen is None:
+        greedy(run)
+    search_for(run, max(min(run.left - spared(run.limits.seconds), _HORIZON if np.isinf(run.limits.seconds) else np.inf), 0.0))
     if np.isfinite(run.limits.seconds) and not run.near:
         raise EnoughError
 
@@ -224,32 +239,6 @@ def spared(seconds: float) -> float:
     return max(_SPARED * seconds, min(_WRITTEN, 2.0 * _SPARED * seconds)) if np.isfinite(seconds) else 0.0
 
 
-def _search(run: Run, seconds: float) -> None:
-    if run.chosen is None:
-        greedy(run)
-    run.label = "multipliers and neighbourhoods"
-    searched(run.core, _clock(run, seconds), run.limits.seed, _reporting(run), run.bound_proved, run.chosen)
-
-
-def _clock(run: Run, seconds: float) -> Callable[[], float]:
-    began = monotonic()
-
-    def clock() -> float:
-        return 1.0 if run.near or seconds <= 0.0 else (monotonic() - began) / seconds
-
-    return clock
-
-
-def _reporting(run: Run) -> Callable[[Whole | None, int | None, float], None]:
-    def report(labels: Whole | None, cost: int | None, bound: float) -> None:
-        del cost, bound  # the run counts them itself
-        if labels is not None:
-            run.offer(labels)
-        run.show()
-
-    return report
-
-
 # Engines for strategies, and the way to what they find: reduce, solve what is left, go back.
 #
 # An engine is a function of a Run (solvers.sharding.run): it offers choices of the reduced core and tells bounds, and ends when it is done,
@@ -257,7 +246,7 @@ def _reporting(run: Run) -> Callable[[Whole | None, int | None, float], None]:
 
 Engine = Callable[[Run], None]
 ENGINES: dict[str, Engine] = {
-    "milp": milp,
+    "milp": model_after_search,
     "cpsat": cpsat,
     "weak": weak,
     "exhaustive": exhaustive,

@@ -11,8 +11,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.model import Program
-from crossopt.formulation.sharding.core import Back, Core, NothingAllowedError, Reduced, piece_indices, unchanged
-from crossopt.formulation.sharding.dual import Dual, fixed
+from crossopt.formulation.sharding.core import Back, Core, piece_indices
+from crossopt.formulation.sharding.dual import Dual, bound_of
 from crossopt.formulation.sharding.integer import (
     choice_of,
     chosen_in,
@@ -24,7 +24,6 @@ from crossopt.formulation.sharding.integer import (
     program_of,
     weak_program_of,
 )
-from crossopt.formulation.sharding.reductions import ContradictionError, reduced
 from crossopt.formulation.sharding.tree import DEEPEST, Branch, Step, after, left_by, parted
 from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.instances.sharding.problem import FORBIDDEN
@@ -233,19 +232,22 @@ _WHOLE_UNIT = 0.5
 
 
 def milp(run: Run) -> None:
-    """Offers choices and bounds until they meet, or an EnoughError."""
+    """Offers choices and bounds until they meet, or an EnoughError. Multipliers of a search leave the model less from the start."""
     run.tick()
     if run.cost is None:
         descend(run)
     run.label = "linear relaxation"
-    model = modelled(run.core, run.limits)
-    if not _relax(model, run):
-        return
-    rest = _rest(run)
+    steps = (run.dual,) if run.dual is not None and run.dual.to_firsts.any() else ()
+    rest = _rest(run, (run.core, np.array), steps)
     if rest is None:
         return
-    small = rest.core.pairs <= _SMALLER * run.core.pairs
-    _solve(modelled(rest.core, run.limits) if small else model, run, rest.back if small else np.array)
+    model = modelled(rest[0], run.limits)
+    dual = _relax(model, run)
+    smaller = None if dual is None else _rest(run, rest, (*steps, dual))
+    if smaller is None:
+        return
+    small = smaller[0].pairs <= _SMALLER * rest[0].pairs
+    _solve(modelled(smaller[0], run.limits) if small else model, run, (smaller if small else rest)[1])
 
 
 def weak(run: Run) -> None:
@@ -255,28 +257,36 @@ def weak(run: Run) -> None:
     _solve(modelled(run.core, run.limits, weak_program_of), run, np.array)
 
 
-def _rest(run: Run) -> Reduced | None:
-    """What may be better than the best choice known, by the best dual; None where that is nothing."""
-    if run.dual is None or run.cost is None:
-        return unchanged(run.core)
-    try:
-        cut = fixed(run.core, run.dual, run.cost)
-        rest = reduced(cut.core)
-    except (NothingAllowedError, ContradictionError):
-        run.closed((run.dual,))
+def _rest(run: Run, rest: tuple[Core, Back], steps: tuple[Dual, ...]) -> tuple[Core, Back] | None:
+    """What the last of these steps leaves that may be better than the best choice known; None where that is nothing."""
+    if run.cost is None or not steps:
+        return rest
+    left = left_by(rest[0], steps[-1], run.cost)
+    if left is None:
+        run.closed(steps)
         return None
-    return Reduced(rest.core, lambda chosen: cut.back(rest.back(chosen)), np.arange(len(rest.core)))
+    return left[0], _composed(rest[1], left[1])
 
 
-def _relax(model: Modelled, run: Run) -> bool:
-    """Solves the relaxation with all the rows it needs; False where there is no choice at all."""
-    found = relaxation(model, run.left, run.enough, lambda dual: run.bound_proved(dual) < 0)
+def _relax(model: Modelled, run: Run) -> Dual | None:
+    """The last dual of the relaxation with all the rows that it needs; None where there is no choice at all."""
+    duals: list[Dual] = []
+
+    def keep(dual: Dual) -> bool:
+        duals[:] = [dual]
+        if model.core is run.core:
+            run.bound_proved(dual)
+        else:
+            run.bound_in_floats(bound_of(model.core, dual), model.session.name)
+        return False
+
+    found = relaxation(model, run.left, run.enough, keep)
     if not isinstance(found, str):
-        return True
+        return duals[0]
     if found == "stopped":
         raise EnoughError(model.session.late)
     _tell_none(model, run)
-    return False
+    return None
 
 
 def _solve(model: Modelled, run: Run, back: Back) -> None:

@@ -383,7 +383,7 @@ def _step(ascent: Ascent) -> None:
     direction[at_zero & (direction < 0.0)] = 0.0
     over[at_zero & (over < 0.0)] = 0.0
     ascent.direction = direction
-    length = max(float(direction @ direction), _NOISE * float(over @ over))
+    length = max(float(np.square(direction).sum()), _NOISE * float(np.square(over).sum()))
     if length <= _STILL:
         return
     ahead = ascent.stride * _AHEAD * (abs(ascent.best) + 1.0)
@@ -398,13 +398,22 @@ def move_to(ascent: Ascent, multipliers: Array) -> None:
 
 def memory_costs(core: Core, timeline: Timeline, multipliers: Array) -> Array:
     """What the memory of each strategy costs at these multipliers."""
-    if core.limit is None:
-        return np.zeros(len(core.costs))
-    paid = np.concatenate([np.zeros(1), np.cumsum(multipliers)])
-    rates = (paid[timeline.highs] - paid[timeline.lows]) / max(core.limit, 1)
-    lengths = np.diff(core.usage_offsets)
-    places = np.repeat(core.offsets[core.member_nodes] - core.usage_offsets[:-1], lengths) + np.arange(len(core.usages))
-    return np.asarray(np.bincount(places, core.usages * np.repeat(rates, lengths), len(core.costs)), np.float64)
+    found = np.zeros(len(core.costs))
+    if core.limit is not None:
+        paid = np.concatenate([np.zeros(1), np.cumsum(multipliers)])
+        rates = (paid[timeline.highs] - paid[timeline.lows]) / max(core.limit, 1)
+        _charge(core.offsets, core.member_nodes, core.usage_offsets, core.usages, rates, found)
+    return found
+
+
+@compiled
+def _charge(offsets: Whole, nodes: Whole, usage_offsets: Whole, usages: Whole, rates: Array, out: Array) -> None:
+    """Adds the memory of each member to the costs of its node's strategies."""
+    for member in range(len(nodes)):
+        if rates[member] != 0.0:
+            start, usage = offsets[nodes[member]], usage_offsets[member]
+            for strategy in range(usage_offsets[member + 1] - usage):
+                out[start + strategy] += usages[usage + strategy] * rates[member]
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -506,8 +515,19 @@ def _smoothed_step(ascent: Ascent, cooling: Cooling, heat: float) -> None:
 def _mean_use(ascent: Ascent, weights: Array) -> Array:
     """Memory in each row, as the weights have it on average."""
     core, timeline = ascent.core, ascent.timeline
-    lengths = np.diff(core.usage_offsets)
-    places = np.repeat(core.offsets[core.member_nodes] - core.usage_offsets[:-1], lengths) + np.arange(len(core.usages))
-    sizes = np.add.reduceat(core.usages * weights[places], core.usage_offsets[:-1])
-    rows = len(timeline.times) + 1
-    return np.cumsum(np.bincount(timeline.lows, sizes, rows) - np.bincount(timeline.highs, sizes, rows))[:-1]
+    changes = np.zeros(len(timeline.times) + 1)
+    _spread(core.offsets, core.member_nodes, core.usage_offsets, core.usages, weights, timeline.lows, timeline.highs, changes)
+    return np.cumsum(changes)[:-1]
+
+
+@compiled
+def _spread(
+    offsets: Whole, nodes: Whole, usage_offsets: Whole, usages: Whole, weights: Array, lows: Whole, highs: Whole, changes: Array
+) -> None:
+    """Adds the mean memory of each member where it begins to be alive, and takes it away where it ends."""
+    for member in range(len(nodes)):
+        start, usage, mean = offsets[nodes[member]], usage_offsets[member], 0.0
+        for strategy in range(usage_offsets[member + 1] - usage):
+            mean += usages[usage + strategy] * weights[start + strategy]
+        changes[lows[member]] += mean
+        changes[highs[member]] -= mean

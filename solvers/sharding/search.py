@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from threading import Event, Thread
+from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +35,7 @@ from crossopt.solvers.sharding.regions import (
     region_of,
     standing_of,
 )
+from crossopt.solvers.sharding.run import Run
 
 # Large neighbourhoods one after the other, within hard memory (Shaw, 1998; record-to-record travel: Dueck, 1993).
 #
@@ -431,3 +435,48 @@ def _stretch(quest: _SharedState, labels: Whole, since: float, until: float) -> 
         if done > priced_at + _REPRICED:
             priced_at = done
             walker = walker._replace(prices=integer_prices(quest.core, walker.layout, quest.ascent.best_multipliers))
+
+
+# The search for a run: as long as there is time, or so many steps that the same seed leads to the same choice.
+
+_ROUNDS, _STEPS = 60, 120
+"""Of the climb, plain and smoothed each; checks of the clock that a walk has after them."""
+
+
+def search_for(run: Run, seconds: float) -> None:
+    """Offers choices and bounds for so long, or until they are as near as was asked."""
+    began = monotonic()
+
+    def clock() -> float:
+        return 1.0 if run.near or seconds <= 0.0 else (monotonic() - began) / seconds
+
+    run.label = "multipliers and neighbourhoods"
+    searched(run.core, clock, run.limits.seed, partial(_report, run), run.bound_proved, run.chosen)
+
+
+def search_shortly(run: Run) -> None:
+    """Offers what a climb of so many rounds bounds, and then what walks of so many steps find."""
+    run.label = "multipliers and neighbourhoods"
+    ascent, steps = ascent_of(run.core), count(1)
+    climb(ascent, lambda _: not run.enough(), _ROUNDS)
+    cooling = cooling_of(ascent)
+    for turn in range(_ROUNDS):
+        cool(ascent, cooling, partial(float, turn / _ROUNDS), lambda: not run.enough(), 1)
+    proof_of(ascent, run.bound_proved)
+    walker = walker_of(run.core, ascent.labels, ascent.multipliers, run.limits.seed)
+    random = np.random.default_rng(run.limits.seed)
+    quest = _SharedState(run.core, ascent, lambda: 1.0 if run.enough() else next(steps) / _STEPS, partial(_report, run), walker, random)
+    if run.chosen is not None:
+        quest.offer(run.chosen)
+    fit = _begin(quest, 0, quest.clock())
+    labels = quest.labels if fit is None else fit
+    while quest.going() and labels is not None:
+        _stretch(quest, labels, quest.clock(), 1.0)
+        labels = quest.labels
+
+
+def _report(run: Run, labels: Whole | None, cost: int | None, bound: float) -> None:
+    del cost, bound  # the run counts them itself
+    if labels is not None:
+        run.offer(labels)
+    run.show()

@@ -250,7 +250,7 @@ def test_a_choice_is_there_before_the_search(tmp_path: Path, monkeypatch: pytest
 
     question = read(feasible(tmp_path))
     ruled = answered(question, "greedy", Limits(), lambda progress: None)
-    monkeypatch.setattr(searching, "searched", failing)
+    monkeypatch.setattr(searching, "search_for", failing)
     result = answered(question, "search", Limits(600.0), lambda progress: None)  # in which a slow machine has compiled
     assert result.value == ruled.value is not None
     assert "not enough memory" in result.notes[0]

@@ -465,6 +465,33 @@ def test_the_same_seed_finds_the_same_choice() -> None:
         assert one.labels is None or np.array_equal(one.labels, other.labels)
 
 
+def test_a_short_search_before_the_model_leaves_the_optimum_and_repeats_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its multipliers leave less to relax, and the bound that the relaxation of the rest has is a solver's."""
+    monkeypatch.setattr(engines, "_SEARCHED", 0)
+    searched_first = 0
+    for core in cores()[:20:2]:
+        choices = choices_of(core)
+        if not choices:
+            continue
+        one, other, full = (_run(core) for _ in range(3))
+        for short in (one, other):
+            short.bound_proved(no_dual(core))
+            search.search_shortly(short)
+        assert one.chosen is not None
+        assert other.chosen is not None
+        assert np.array_equal(one.chosen, other.chosen)
+        best = min(cost for _, cost in choices)
+        assert one.dual_bound == other.dual_bound <= best <= one.cost
+        full.bound_proved(no_dual(core))
+        with suppress(EnoughError):
+            ENGINES["milp"](full)
+        if full.bound != best:
+            close(full)
+        assert (full.cost, full.bound) == (best, best)
+        searched_first += full.dual is not None and bool(full.dual.to_firsts.any())
+    assert searched_first > 3
+
+
 def test_a_search_in_two_threads_ends_in_time_and_keeps_what_it_was_given() -> None:
     core = next(core for core in cores() if core.limit is not None and choices_of(core))
     given = min(choices_of(core), key=lambda choice: choice[1])
