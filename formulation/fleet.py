@@ -17,6 +17,7 @@ from math import ceil, floor, lcm
 
 import numpy as np
 
+from crossopt.crossflow.arrays import Mask
 from crossopt.crossflow.arrays import Whole as Integers
 from crossopt.formulation.certificate import DEEPEST, Branch, Certificate, Leaf, Whole
 from crossopt.formulation.model import Linear, Model, Variable
@@ -134,13 +135,13 @@ def halves(lows: tuple[int, ...], highs: tuple[int, ...], branch: Branch) -> tup
     return (lows, tuple(below)), (tuple(above), highs)
 
 
-def relaxation_of(form: Scaled) -> Whole:
-    """Devices of each kind, and of them those that serve each class; all may be fractions where it is solved."""
+def relaxation_of(form: Scaled, serve: Mask) -> Whole:
+    """Devices of each kind, and of them those that serve each class it is to `serve`; all may be fractions where it is solved."""
     kinds, rows, highs = len(form.prices), list[tuple[tuple[int, int], ...]](), list(form.most)
     capacity: list[list[tuple[int, int]]] = [[(kind, 1)] for kind in range(kinds)]
-    for load, rates in zip(form.loads, form.rates.tolist(), strict=True):
+    for load, rates, able in zip(form.loads, form.rates.tolist(), serve.tolist(), strict=True):
         serving = list[tuple[int, int]]()
-        for kind in (kind for kind in range(kinds) if rates[kind]):
+        for kind in (kind for kind in range(kinds) if able[kind]):
             serving.append((len(highs), rates[kind]))
             capacity[kind].append((len(highs), -1))
             highs.append(2 * -(-load // rates[kind]) + 1)  # twice what is ever of use, so that it never binds

@@ -1,7 +1,8 @@
 """The search for a fleet and its proof, behind the wall: a branch and bound over counts of devices, and exact shares of fleets.
 
 HiGHS proposes the duals of the linear relaxation of a box. Rounded to whole prices, they prove what `formulation.fleet` counts from them,
-whatever HiGHS says. A fleet counts as found once its shares serve all requests in exact fractions.
+whatever HiGHS says. Most boxes need a small part of the relaxation, which has few pairs of classes and kinds; where the bound of its prices
+is below its cost, pairs are missing, and the whole relaxation is solved (column generation). A fleet counts as found once its shares serve all requests in exact fractions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.arrays import Array, Mask
 from crossopt.formulation.certificate import Branch, Certificate, Leaf
 from crossopt.formulation.fleet import Scaled, fleet_bound, halves, leaf_of, prices_of, relaxation_of, shortfall
 from crossopt.solvers.backends.wall import Line
@@ -30,6 +31,10 @@ _PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 20, 50, 100, 1_000, 10_000, 10**6, 10**9)
 """Denominators of shares that are tried."""
 _FINE, _LARGEST, _DIGITS = 64, 100, (2.0**20, 2.0**40, 2.0**60)
 """Rounding of prices moves a bound by a unit over this; bits of a scale at most; digits of a ray."""
+_CLOSE = 1e-12
+"""How near below the cost of a relaxation a bound has to be to count as good as that."""
+_NEARLY = 0.98
+"""Part of the most that a device is worth, from which on it serves a class in the narrow relaxation."""
 _TRIED, _SELDOM = 6, 2
 """Branches that are tried in a box, and how often a kind is tried before its earlier gains are relied on."""
 
@@ -73,6 +78,9 @@ class _Search:
     linear: Relaxation
     columns: tuple[tuple[int, int], ...]
     """Class and kind of each column behind those of devices."""
+    serve: Mask
+    """Classes and kinds of the relaxation by which boxes are bounded, as long as it is as good as that of all."""
+    narrow: Relaxation
     scale: int
     gap: float
     deadline: float
@@ -98,11 +106,12 @@ def spared(gap: float, value: int) -> int:
 
 def search(line: Line, form: Scaled, gap: float, deadline: float) -> Searched:
     """The best fleet and its tree, as far as there is time."""
-    whole = relaxation_of(form)
-    columns = tuple((place, kind) for place, rates in enumerate(form.rates.tolist()) for kind, rate in enumerate(rates) if rate)
+    able = form.rates > 0
+    linear = Relaxation(relaxation_of(form, able))
+    columns = tuple((place, kind) for place, kinds in enumerate(able.tolist()) for kind, one in enumerate(kinds) if one)
     moved = sum(form.loads) + sum(most * max(column) for most, column in zip(form.most, form.rates.T.tolist(), strict=True))
     scale = 1 << min((_FINE * max(moved, 1)).bit_length(), _LARGEST)
-    walk = _Search(form, Relaxation(whole), columns, scale, gap, deadline, line)
+    walk = _Search(form, linear, columns, able, linear, scale, gap, deadline, line)
     stopped: Literal["complete", "time limit"] = "complete"
     try:
         _keep(walk, _looked(walk, (0,) * len(form.most), form.most, None))
@@ -121,21 +130,37 @@ def _looked(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], around
     """A box with the best prices that are known of it; fleets are offered on the way."""
     if walk.line.stopping:
         raise TimeoutError
-    solved = walk.linear.solved(lows, highs, walk.deadline)
-    for prices in _emptying(walk, solved):
-        if shortfall(walk.form, highs, prices) > 0:
-            return _Box(lows, highs, leaf_of(prices, empty=True), None, None)
-    classes = len(walk.form.loads)
-    duals = np.zeros(classes) if solved.duals is None or not len(solved.duals) else np.nan_to_num(solved.duals[:classes])
-    leaf = leaf_of([max(round(dual * walk.scale), 0) for dual in duals.tolist()])
-    bound = fleet_bound(walk.form, lows, highs, walk.scale, prices_of(walk.form, leaf))
+    for relaxation in (walk.narrow, walk.linear):
+        solved = relaxation.solved(lows, highs, walk.deadline)
+        for emptying in _emptying(walk, solved):
+            if shortfall(walk.form, highs, emptying) > 0:
+                return _Box(lows, highs, leaf_of(emptying, empty=True), None, None)
+        classes = len(walk.form.loads)
+        duals = np.zeros(classes) if solved.duals is None or not len(solved.duals) else np.nan_to_num(solved.duals[:classes])
+        prices = [max(round(dual * walk.scale), 0) for dual in duals.tolist()]
+        bound = fleet_bound(walk.form, lows, highs, walk.scale, prices)
+        figures = None if solved.figures is None or not len(solved.figures) else solved.figures[: len(lows)]
+        if relaxation is walk.linear:
+            _widen(walk, duals)
+            break
+        if figures is not None and bound >= float(np.dot(walk.form.prices, figures)) * (1.0 - _CLOSE):
+            break
+    leaf = leaf_of(prices)
     if around is not None and around.bound is not None and bound < around.bound:
         other = fleet_bound(walk.form, lows, highs, walk.scale, prices_of(walk.form, around.leaf))
         leaf, bound = (around.leaf, other) if other > bound else (leaf, bound)
-    figures = None if solved.figures is None or not len(solved.figures) else solved.figures[: len(lows)]
     if figures is not None:
-        _offer(walk, tuple(min(ceil(figure - _NEAR), high) for figure, high in zip(figures.tolist(), highs, strict=True)))
+        _offer(walk, np.minimum(np.ceil(figures - _NEAR), highs))
     return _Box(lows, highs, leaf, bound, figures)
+
+
+def _widen(walk: _Search, prices: Array) -> None:
+    """Let the narrow relaxation also serve those classes by those kinds that come near the most that a device is worth at these prices."""
+    worth = prices[:, None] * walk.form.rates.astype(float)
+    near = (worth >= _NEARLY * worth.max(axis=0)) & (walk.form.rates > 0)
+    wider = near if walk.narrow is walk.linear else near | walk.serve
+    if walk.narrow is walk.linear or (wider & ~walk.serve).any():
+        walk.serve, walk.narrow = wider, Relaxation(relaxation_of(walk.form, wider))
 
 
 def _emptying(walk: _Search, solved: Solved) -> Iterator[list[int]]:
@@ -150,8 +175,11 @@ def _emptying(walk: _Search, solved: Solved) -> Iterator[list[int]]:
         yield [max(round(price), 0) for price in (sign * ray / largest * digits).tolist()]
 
 
-def _offer(walk: _Search, counts: tuple[int, ...]) -> None:
+def _offer(walk: _Search, rounded: Array) -> None:
     """Keep a fleet that costs less than all before, if it serves all requests exactly."""
+    if walk.value is not None and float(np.dot(walk.form.prices, rounded)) > walk.value * (1.0 + _CLOSE):
+        return
+    counts = tuple(map(int, rounded.tolist()))
     cost = sum(price * number for price, number in zip(walk.form.prices, counts, strict=True))
     if walk.value is not None and cost >= walk.value:
         return
