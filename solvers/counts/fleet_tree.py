@@ -2,7 +2,8 @@
 
 HiGHS proposes the duals of the linear relaxation of a box. Rounded to whole prices, they prove what `formulation.fleet` counts from them,
 whatever HiGHS says. Most boxes need a small part of the relaxation, which has few pairs of classes and kinds; where the bound of its prices
-is below its cost, pairs are missing, and the whole relaxation is solved (column generation). A fleet counts as found once its shares serve all requests in exact fractions.
+is below its cost, pairs are missing, and the whole relaxation is solved (column generation). A fleet counts as found once its shares serve
+all requests in exact fractions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import product
-from math import ceil, floor, inf
+from math import floor, inf
 from typing import Literal
 
 import numpy as np
