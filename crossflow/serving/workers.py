@@ -110,6 +110,9 @@ class WorkerTimes:
     """Of a prompt."""
     accepted: float = 1.0
     """Tokens of a step."""
+    single: Real = 0.0
+    every: Real = 0.0
+    """Mean step with a piece in one group with attention of its own, and in every group."""
 
 
 def stage_layers(model: Transformer, split: Split) -> Real:
@@ -172,7 +175,7 @@ def worker_times(
     split, stages, drafts = worker.split, worker.split.pipeline, worker.drafts
     group, middle = worker.group / stages, requests.input + requests.output / 2.0
     alone, mixed = 0.0 * worker.batch, 0.0 * worker.batch
-    single, several = 0.0 * worker.batch, bool(np.any(np.greater(split.data, 1.0))) and not engine.aligned
+    single, several = 0.0 * worker.batch, bool(np.any(np.greater(split.data, 1.0)))
     sends, count = 0.0 * worker.batch, 0
     for tokens, share in pieces_of(requests.input, worker.chunk, requests.cached):
         piece = Step(0.0 * worker.batch, 1.0, worker.prompts * tokens, share, float(requests.input), worker.prompts)
@@ -188,10 +191,11 @@ def worker_times(
         decode = decode + step_time(model, kernels, engine, split, Step(group, context), hardware, drafts)
     passed = stages * np.where(np.greater(stages, 1.0), _send(model, group * (1.0 + drafts.drafted), hardware), 0.0)
     load = count * np.maximum(worker.group - 1.0, 0.0) / (max(requests.output - 1.0, 1.0) / drafts.accepted * stages)
-    if several:
-        mixed = count * _of_some_groups(split.data, np.minimum(load, 1.0), decode / CONTEXTS, single / count, mixed / count)
+    every, single = mixed / count + passed, (single if several else mixed) / count + passed
+    if several and not engine.aligned:
+        mixed = count * _of_some_groups(split.data, np.minimum(load, 1.0), decode / CONTEXTS, single - passed, mixed / count)
     steps = decode / CONTEXTS + passed, mixed / count + passed
-    return WorkerTimes(filled, alone / stages, *steps, alone / count, load, count, drafts.accepted)
+    return WorkerTimes(filled, alone / stages, *steps, alone / count, load, count, drafts.accepted, single, every)
 
 
 def _of_some_groups(data: Real, part: Real, decode: Real, single: Real, every: Real) -> Real:
@@ -211,7 +215,8 @@ def mixed_times(parts: Sequence[tuple[float, Requests, WorkerTimes]], worker: Wo
     steps = sum(share * (requests.output - 1.0) for share, requests, _ in parts)
     pieces = sum(share * times.pieces for share, _, times in parts)
     decode = sum(share * (requests.output - 1.0) * times.decode for share, requests, times in parts)
-    mixed, piece = (sum(share * times.pieces * getattr(times, name) for share, _, times in parts) for name in ("mixed", "piece"))
+    names = ("mixed", "piece", "single", "every")
+    mixed, piece, single, every = (sum(share * times.pieces * getattr(times, name) for share, _, times in parts) for name in names)
     return WorkerTimes(
         prefill=sum(share * times.prefill for share, _, times in parts),
         slowest_stage=sum(share * times.slowest_stage for share, _, times in parts),
@@ -221,6 +226,8 @@ def mixed_times(parts: Sequence[tuple[float, Requests, WorkerTimes]], worker: Wo
         load=pieces * np.maximum(worker.group - 1.0, 0.0) / (max(steps, 1.0) / worker.drafts.accepted * worker.split.pipeline),
         pieces=pieces,
         accepted=worker.drafts.accepted,
+        single=single / pieces,
+        every=every / pieces,
     )
 
 
@@ -311,6 +318,10 @@ def transfer_time(model: Transformer, requests: Requests, stored: Bytes, bandwid
 #
 #     T = (S_out - 1) D / (1 - l n (M - D)),   or with more pieces than steps   T = (S_out - 1) (M - A) / (1 - l n A);   H = P + T
 #
+# Of d groups with attention of their own each has such queues, with l of its own. A piece in one group takes the steps of all to M_1, those
+# in every group to M_d at most: a mean step is  min( D + d f (M_1 - D) , M_d )  or shorter, with f pieces for each group and step. A prompt
+# takes steps of M_d.
+#
 # All rise with l and with the seconds of each step, and fall with c.
 
 _NORMAL = (0.319381530, -0.356563782, 1.781477937, -1.821255978, 1.330274429)
@@ -337,9 +348,10 @@ class Pool:
     steps: Real
     """After the first token."""
     decode: Real
-    mixed: Real
+    single: Real
+    every: Real
     piece: Real
-    """Seconds of a step alone, with a piece of a prompt beside it, and of a piece alone."""
+    """Seconds of a step alone, with a piece of a prompt beside it in one group and in every group, and of a piece alone."""
     pieces: Real
     """Of a prompt, for each stage."""
     uneven: Real
@@ -348,6 +360,8 @@ class Pool:
     """and of those of prompts."""
     accepted: Real = 1.0
     """Tokens of a step."""
+    groups: Real = 1.0
+    """That step together, each with attention of its own."""
 
 
 def waiting_share(servers: Real, load: Real) -> Real:
@@ -374,10 +388,12 @@ _NEVER = 1.0e30
 
 def token_seconds(pool: Pool, rate: Real) -> Real:
     """Mean seconds in which a request gets its tokens after the first."""
-    beside, after = rate * pool.pieces * (pool.mixed - pool.decode), rate * pool.pieces * pool.piece
-    few = np.where(np.less(beside, 1.0), pool.steps * pool.decode / np.maximum(1.0 - beside, _FULL), _NEVER)
-    many = np.where(np.less(after, 1.0), pool.steps * (pool.mixed - pool.piece) / np.maximum(1.0 - after, _FULL), _NEVER)
-    return np.where(np.less_equal(rate * few * pool.pieces, pool.steps), few, np.maximum(many, few))
+    own, after = rate * pool.pieces, rate * pool.pieces * pool.piece
+    beside = own * pool.groups * (pool.single - pool.decode)
+    alone = pool.decode / np.maximum(1.0 - beside, _FULL)
+    few = pool.steps * np.where(np.less_equal(own * pool.groups * pool.single, 1.0), alone, pool.every)
+    many = np.where(np.less(after, 1.0), pool.steps * (pool.every - pool.piece) / np.maximum(1.0 - after, _FULL), _NEVER)
+    return np.where(np.less_equal(few * own, pool.steps), few, np.maximum(many, few))
 
 
 def first_token_beyond(pool: Pool, copies: Real, rate: Real, share: float) -> Real:
@@ -392,6 +408,7 @@ def first_token_beyond(pool: Pool, copies: Real, rate: Real, share: float) -> Re
 def output_time_beyond(pool: Pool, rate: Real, normal: float) -> Real:
     """Seconds per output token that requests exceed in whose time more prompts come than so many standard deviations above the mean."""
     came = rate * token_seconds(pool, rate)
-    pieces = pool.pieces * (came + normal * np.sqrt(came)) / np.maximum(pool.steps, 1.0)
-    part = np.minimum(pieces, 1.0)
-    return ((1.0 - part) * pool.decode + part * pool.mixed + np.maximum(pieces - 1.0, 0.0) * pool.piece) / pool.accepted
+    pieces = pool.pieces * (came + normal * np.sqrt(came / pool.groups)) / np.maximum(pool.steps, 1.0)
+    part = np.minimum(pieces, 1.0) * pool.groups
+    step = np.where(np.less_equal(part, 1.0), (1.0 - part) * pool.decode + part * pool.single, pool.every)
+    return (step + np.maximum(pieces - 1.0, 0.0) * pool.piece) / pool.accepted

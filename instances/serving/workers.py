@@ -11,7 +11,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.serving.steps import NO_DRAFTS, Speculation, Split
+from crossopt.crossflow.serving.steps import NO_DRAFTS, Engine, Speculation, Split
 from crossopt.crossflow.serving.workers import (
     Bytes,
     Pool,
@@ -192,7 +192,7 @@ def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Har
     kernels, _ = serving_kernels(hardware.name, first.weights, first.cache, file.engine)
     if bounded:
         kernels = replace(kernels, shared=replace(kernels.shared, reduction=0.0), alone=replace(kernels.alone, reduction=0.0))
-    engine = constants_of_engine(file.engine, experts=model.experts > 1)
+    engine = _engine_of(question, model)
     stored = Bytes(WEIGHT_BYTES[first.weights], CACHE_BYTES[first.cache])
     tensor, pipeline, expert, data, batch = (
         np.array([getattr(shape, name) for shape in shapes], np.float64) for name in ("tensor", "pipeline", "expert", "data", "batch")
@@ -220,6 +220,11 @@ def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Har
     }
 
 
+def _engine_of(question: ServingQuestion, model: Transformer) -> Engine:
+    """Constants of the engine; requests arrive one by one, so that groups with attention of their own have prompts in different steps."""
+    return replace(constants_of_engine(question.file.engine, experts=model.experts > 1), aligned=False)
+
+
 def replace_batch(worker: Worker, batch: Array) -> Worker:
     """The worker with as many sequences in memory as its batch says."""
     return replace(worker, batch=batch)
@@ -243,7 +248,7 @@ def _latencies(
     """Rate, latencies and queue of workers of one role: means over classes, and the time to first token of the longest prompts."""
     file, (model, _) = question.file, network_of(question, shape)
     engine, none, asked = (
-        constants_of_engine(file.engine, experts=model.experts > 1),
+        _engine_of(question, model),
         0.0 * batch,
         Requests(question.input, question.output),
     )
@@ -255,12 +260,12 @@ def _latencies(
         rate = together_rate(times, batch, asked, data)
         crowd = engine.wait * np.maximum(group - 1.0, 0.0) * times.prefill * file.matching.ttft
         uneven = unevenness([(share, own.slowest_stage) for share, _, own in parts])
-        pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 5, uneven, none)
+        pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 6, uneven, none)
         if asked.output > 1:
             steps, pieces = none + (asked.output - 1.0) / times.accepted, times.pieces / worker.split.pipeline
-            busy, own_steps = times.mixed * times.pieces, (times.decode, times.mixed, times.piece)
+            busy, own_steps = times.every * times.pieces, (times.decode, times.single, times.every, times.piece)
             held = [(share, own.prefill + (one.output - 1.0) / times.accepted * times.decode) for share, one, own in parts]
-            beside = unevenness([(share, own.mixed * own.pieces) for share, _, own in parts])
+            beside = unevenness([(share, own.every * own.pieces) for share, _, own in parts])
             pool = Pool(
                 group,
                 first - crowd,
@@ -273,17 +278,18 @@ def _latencies(
                 unevenness(held),
                 beside,
                 none + times.accepted,
+                none + data,
             )
         return {"rate": rate, "ttft": first, "tpot": output_time(times, asked), **_queue(pool)}
     if shape.role == "prefill":
         sent = transfer_time(model, asked, Bytes(0.0, CACHE_BYTES[shape.cache]), link)
         first = own_first_token_time(times.prefill + longer, engine) * file.matching.ttft + sent
         uneven = unevenness([(share, own.slowest_stage) for share, _, own in parts])
-        pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 5, uneven, none)
+        pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 6, uneven, none)
         return {"rate": prefill_rate(times, batch) * file.matching.prefill, "ttft": first, "tpot": 0.0, **_queue(pool)}
     steps = none + (asked.output - 1.0) / times.accepted
     uneven = none + unevenness([(share, none + (one.output - 1.0)) for share, one, _ in parts])
-    pool = Pool(worker.group, *(none,) * 4, steps, times.decode, times.decode, none, none, uneven, none, none + times.accepted)
+    pool = Pool(worker.group, *(none,) * 4, steps, *(times.decode,) * 3, none, none, uneven, none, none + times.accepted)
     token = times.decode / times.accepted
     return {"rate": decode_rate(times, batch, asked) * file.matching.decode, "ttft": 0.0, "tpot": token, **_queue(pool)}
 

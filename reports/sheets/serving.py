@@ -124,7 +124,8 @@ def _devices_text(question: ServingQuestion, plan: ServingPlan, said: ServingFig
 def _figures(question: ServingQuestion, said: ServingFigures) -> tuple[tuple[str, str], ...]:
     """Both latencies beside their limits, on one line."""
     at = "" if question.level == "mean" else f" at {question.level}"
-    first = f"TTFT {_beside(said.ttft, question.ttft)}"
+    endless = question.level != "mean" and question.ttft == float("inf")
+    first = "TTFT as the queue of the greatest rate makes it (--ttft limits it)" if endless else f"TTFT {_beside(said.ttft, question.ttft)}"
     return (("latency", f"{first} · TPOT {_beside(said.tpot, question.tpot)}{at}" if said.tpot else f"{first}{at}"),)
 
 
@@ -168,7 +169,8 @@ def _beyond_text(question: ServingQuestion, said: ServingFigures, found: Replaye
     if not beyond:
         return ""
     if question.level != "mean":
-        return f"{' and '.join(beyond)}: queues are longer than priced; leave room by --ttft-factor 1.3"
+        room = "--ttft-factor 1.3" if len(beyond) == 1 and found.first[_P95] > question.ttft else "a lower rate, or by --mode apart"
+        return f"{' and '.join(beyond)}: queues are longer than priced; leave room by {room}"
     return f"{' and '.join(beyond)}: limits hold for means alone (--at p95 leaves room)"
 
 

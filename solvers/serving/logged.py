@@ -172,9 +172,9 @@ class _Worker:
         self.groups = [_Group(max(shape.batch // shape.data, 1), room) for _ in range(shape.data)]
         self.accepted, self.verified = prices.drafts.accepted, 1.0 + prices.drafts.drafted
 
-    @property
-    def load(self) -> float:
-        return sum(group.load for group in self.groups) / sum(group.slots for group in self.groups)
+    def load_at(self, time: float) -> float:
+        """Requests for each slot; a step that is under way, of which the prompts are through in the end, counts as one."""
+        return (sum(group.load for group in self.groups) + (self.now > time)) / sum(group.slots for group in self.groups)
 
     def add(self, request: Logged) -> None:
         min(self.groups, key=lambda group: group.load).waiting.append(request)
@@ -306,7 +306,7 @@ def _serve(workers: Sequence[_Worker], arrivals: Sequence[tuple[float, Logged]])
     for at, request in arrivals:
         for worker in workers:
             worker.run(at)
-        min(workers, key=lambda worker: worker.load).add(request)
+        min(workers, key=lambda worker: (worker.load_at(at), worker.now)).add(request)  # of equal ones that which is free first
     for worker in workers:
         worker.run(inf)
 
@@ -316,7 +316,7 @@ def _hand_over(workers: Sequence[_Worker], ready: Sequence[tuple[float, Logged]]
     for at, request in ready:
         for worker in workers:
             _admit(worker, at)
-        min(workers, key=lambda worker: worker.load).add(request)
+        min(workers, key=lambda worker: worker.load_at(at)).add(request)
     for worker in workers:
         _admit(worker, inf)
 

@@ -16,7 +16,9 @@ from crossopt.crossflow.serving.workers import (
     waiting_share,
 )
 
-POOL = Pool(*(np.float64(value) for value in (32.0, 0.2, 0.24, 0.15, 0.14, 499.0, 0.011, 0.15, 0.14, 1.0, 0.0, 0.0)))
+POOL = Pool(*(np.float64(value) for value in (32.0, 0.2, 0.24, 0.15, 0.14, 499.0, 0.011, 0.15, 0.15, 0.14, 1.0, 0.0, 0.0)))
+GROUPS = replace(POOL, single=np.float64(0.06), groups=np.float64(4.0))
+"""Four groups that step together; a prompt in one of them takes a step less long than one in each."""
 
 
 def erlang(servers: int, load: float) -> float:
@@ -45,24 +47,35 @@ def test_prompts_of_others_lengthen_the_time_of_a_request() -> None:
     for rate in (0.0, 0.5, 2.0):
         time = float(token_seconds(POOL, np.float64(rate)))
         assert time == pytest.approx(499 * 0.011 + rate * time * (0.15 - 0.011))
-    many = replace(POOL, steps=np.float64(9.0), decode=np.float64(0.1), mixed=np.float64(0.5), piece=np.float64(0.45))
+    many = replace(
+        POOL, steps=np.float64(9.0), decode=np.float64(0.1), single=np.float64(0.5), every=np.float64(0.5), piece=np.float64(0.45)
+    )
     time = float(token_seconds(many, np.float64(2.1)))
     assert 2.1 * time > 9.0
     assert time == pytest.approx(9 * 0.5 + (2.1 * time - 9) * 0.45)
 
 
-def test_latencies_rise_with_the_rate_and_fall_with_copies() -> None:
-    rates = np.linspace(0.0, 3.0, 40)
-    first, token = np.asarray(first_token_beyond(POOL, 2.0, rates, 0.05)), np.asarray(output_time_beyond(POOL, rates, 1.645))
+@pytest.mark.parametrize("pool", [POOL, GROUPS])
+def test_latencies_rise_with_the_rate_and_fall_with_copies(pool: Pool) -> None:
+    rates = np.linspace(0.0, 8.0, 100)
+    first, token = np.asarray(first_token_beyond(pool, 2.0, rates, 0.05)), np.asarray(output_time_beyond(pool, rates, 1.645))
     assert (np.diff(np.nan_to_num(first, posinf=1e9)) >= 0.0).all()
-    assert (np.diff(token) > 0.0).all()
-    assert token[0] == POOL.decode
-    assert first[0] == POOL.first
-    assert (np.asarray(first_token_beyond(POOL, 8.0, rates, 0.05)) <= first).all()
-    for name in ("decode", "mixed", "piece", "busy", "prefill", "crowd"):
-        longer = replace(POOL, **{name: getattr(POOL, name) * 1.05})
+    assert (np.diff(token) >= 0.0).all()
+    assert token[0] == pool.decode
+    assert first[0] == pool.first
+    assert (np.asarray(first_token_beyond(pool, 8.0, rates, 0.05)) <= first).all()
+    for name in ("decode", "single", "every", "piece", "busy", "prefill", "crowd"):
+        longer = replace(pool, **{name: getattr(pool, name) * 1.05})
         assert (np.asarray(first_token_beyond(longer, 2.0, rates, 0.05)) >= first).all()
         assert (np.asarray(output_time_beyond(longer, rates, 1.645)) >= token).all()
+
+
+def test_prompts_of_other_groups_lengthen_steps_up_to_those_with_one_in_each() -> None:
+    """With l prompts a second in each of 4 groups, T = 499 steps of 11 ms and 49 ms more for each of 4 l T, while a step in 4 has one."""
+    for rate in (0.5, 2.0):
+        time = float(token_seconds(GROUPS, np.float64(rate)))
+        assert time == pytest.approx(499 * 0.011 + 4 * rate * time * (0.06 - 0.011))
+    assert float(token_seconds(GROUPS, np.float64(5.0))) == pytest.approx(499 * 0.15)
 
 
 def test_the_share_that_waits_alone_is_the_load() -> None:

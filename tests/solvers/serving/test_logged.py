@@ -46,6 +46,16 @@ def test_a_request_alone_takes_its_prompt_and_steps_of_one_sequence() -> None:
     assert request.first - 3.0 == pytest.approx(offer.queue[4], rel=0.02)
 
 
+def test_a_prompt_goes_to_the_worker_that_is_free_first() -> None:
+    question, found = offers("apart")
+    prefill, decode = (next(offer for offer in found if offer.shape.role == role) for role in ("prefill", "decode"))
+    requests = [Logged(at, 1000, 50) for at in (0.0, 0.001, 0.002, 0.003)]
+    replay_log(question, [(2, prefill), (2, decode)], requests)
+    waits = [request.first - request.arrived for request in requests]
+    assert waits[1] == pytest.approx(waits[0], rel=0.05)
+    assert 1.5 * waits[0] < waits[2] == pytest.approx(waits[3], rel=0.1)
+
+
 def test_prompts_share_a_step_up_to_its_tokens_and_wait_for_a_slot() -> None:
     """Of 40 prompts of 1,000 tokens at once, eight are computed in the first step, sixteen have slots, and the rest wait for these."""
     question, [offer] = offers()

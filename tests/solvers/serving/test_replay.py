@@ -155,6 +155,27 @@ def test_the_95th_percentile_of_a_plan_that_leaves_room_is_within_the_limits(dev
     assert said.tpot <= question.tpot
 
 
+def test_groups_with_attention_of_their_own_bear_the_rate_of_their_plan() -> None:
+    """With both kinds of engines: requests come one by one, so that prompts are seldom in all groups at once."""
+    rates = []
+    for engine in ("sglang", "trtllm"):
+        question: ServingQuestion = read_given(
+            f"kind: serving\nmodel: deepseek-v3\nhardware: h200\ndevices: 8\nengine: {engine}\nrequests: {{input: 2000, output: 200}}\n"
+            "limits: {ttft: 3 s, tpot: 100 ms}\n"
+            "choices: {tensor: 8, expert: 8, data: 8, batch: [64, 128], weights: fp8, cache: bf16, mode: together}\n",
+            "serving",
+        )
+        plan = program(question, Limits(), unwatched).answer
+        assert plan is not None
+        said = judge(question, plan).details
+        found = replay(question, plan, said)
+        assert found is not None
+        assert found.first[1] <= question.ttft
+        assert found.token[1] <= question.tpot
+        rates.append(said.rate)
+    assert max(rates) < 1.5 * min(rates)
+
+
 def test_classes_share_slots_by_their_rates_and_keep_the_limits() -> None:
     text = """\
 kind: serving

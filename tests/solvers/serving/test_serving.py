@@ -389,9 +389,34 @@ def rate_of(question: ServingQuestion) -> float:
     return 0.0 if value == inf else 1.0 / value
 
 
-@pytest.mark.parametrize("mode", ["together", pytest.param("apart", marks=pytest.mark.thorough)])
-def test_throughput_never_falls_with_devices_memory_or_bandwidth(mode: str) -> None:
-    question = ask(LLAMA.replace("batch: [8, 32]", f"batch: [1, 8, 32, 128, 512], mode: {mode}"))
+EXPERTS = """\
+kind: serving
+model: qwen3-30b-a3b
+hardware: h100-sxm
+devices: 16
+requests: {input: 1000, output: 100}
+limits: {ttft: 1 s, tpot: 40 ms}
+choices: {tensor: [2, 4], expert: 2, data: [1, 2], batch: [8, 32]}
+"""
+
+
+def options(mode: str, experts: bool) -> ServingQuestion:
+    """A dense model, or one with experts, groups with attention of their own and drafts."""
+    drafts = "speculation: {accepted: {2: 1.8}}\n" if experts else ""
+    return ask((EXPERTS if experts else LLAMA).replace("batch: [8, 32]", f"batch: [1, 8, 32, 128, 512], mode: {mode}") + drafts)
+
+
+OPTIONS = [
+    ("together", False),
+    pytest.param("apart", False, marks=pytest.mark.thorough),
+    pytest.param("together", True, marks=pytest.mark.thorough),
+    pytest.param("apart", True, marks=pytest.mark.thorough),
+]
+
+
+@pytest.mark.parametrize(("mode", "experts"), OPTIONS)
+def test_throughput_never_falls_with_devices_memory_or_bandwidth(mode: str, experts: bool) -> None:
+    question = options(mode, experts)
     [kind] = question.kinds
     hardware = kind.hardware
     dram, links = hardware.dram, hardware.links
@@ -418,9 +443,10 @@ def test_throughput_never_falls_with_devices_memory_or_bandwidth(mode: str) -> N
 
 
 @pytest.mark.thorough
-def test_throughput_never_rises_where_limits_tighten() -> None:
-    question = ask(LLAMA.replace("batch: [8, 32]", "batch: [1, 8, 32, 128, 512]"))
-    for name, sizes in (("ttft", (10.0, 2.0, 0.8, 0.4, 0.2, 0.1)), ("tpot", (0.2, 0.05, 0.03, 0.02, 0.012, 0.008, 0.004))):
+@pytest.mark.parametrize("experts", [False, True])
+def test_throughput_never_rises_where_limits_tighten(experts: bool) -> None:
+    question = options("[apart, together]", experts)
+    for name, sizes in (("ttft", (10.0, 2.0, 0.8, 0.4, 0.2, 0.1, 0.01)), ("tpot", (0.2, 0.05, 0.03, 0.02, 0.012, 0.008, 0.004, 0.0004))):
         before = inf
         for limit in sizes:
             limits = replace(question.file.limits, **{name: limit})
