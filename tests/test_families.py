@@ -24,10 +24,12 @@ from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.kinds import KINDS, Kind
 from crossopt.instances.question import read as read_question
 from crossopt.instances.question import read_again
+from crossopt.reports import shown
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.render.html import page as page_text
 from crossopt.reports.render.html import text_html
+from crossopt.reports.sheets.sheet import Sheet
 from crossopt.reports.shown import digest_of, sheet_of, text_of
 from crossopt.reports.shown import page_of as page_of_result
 from crossopt.solvers import vipr
@@ -87,6 +89,21 @@ def results(kind: str) -> tuple[Result[Any, Any], ...]:
     found = [result for path in questions(kind) for result in answers(kind, path)]
     impossible = read(kind, questions(kind)[0], SAMPLES[kind].impossible)
     return (*found, solve(family, impossible, next(iter(family.engines)), Limits(), silent))
+
+
+SHEETS: dict[int, Sheet] = {}
+
+
+@pytest.fixture
+def made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sheet of a result, which prices plans, is made once for all that is drawn of it."""
+
+    def made(kind: str, question: object, result: Result[Any, Any]) -> Sheet:
+        if id(result) not in SHEETS:
+            SHEETS[id(result)] = sheet_of(kind, question, result)
+        return SHEETS[id(result)]
+
+    monkeypatch.setattr(shown, "sheet_of", made)
 
 
 @cache
@@ -369,6 +386,7 @@ def test_what_is_shown_says_the_value_and_who_proved_it(kind: str) -> None:
 
 
 @EACH
+@pytest.mark.usefixtures("made_once")
 def test_the_short_answer_has_its_rows_in_one_order_and_at_most_15_lines(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was chosen, its value, what it means, baselines, reasons, proof, notes, caveats, next step; no line is wider than the screen.
     What ranks several questions stands below."""
@@ -382,7 +400,7 @@ def test_the_short_answer_has_its_rows_in_one_order_and_at_most_15_lines(kind: s
             assert len(text.partition("\n\n  Ranking\n")[0].splitlines()) <= most, text
             assert max(map(len, lines)) <= columns, text
             assert lines[0].startswith(f"{result.question['name']}   ")
-        labels = [row[0] for row in sheet_of(kind, question, result).brief()]
+        labels = [row[0] for row in shown.sheet_of(kind, question, result).brief()]
         known = [label for label in labels if label in ends]
         assert known == sorted(known, key=ends.index), labels
         assert labels[-1] == "next"
@@ -392,20 +410,21 @@ def test_the_short_answer_has_its_rows_in_one_order_and_at_most_15_lines(kind: s
 
 
 @EACH
+@pytest.mark.usefixtures("made_once")
 def test_a_page_begins_with_the_rows_of_the_short_answer_in_their_order(kind: str) -> None:
     """The last row, of what to do next, lacks options of the command line."""
     for result in results(kind):
         question = read_again(result.question, kind)
-        *rows, (last, _) = sheet_of(kind, question, result).brief()
+        *rows, (last, _) = shown.sheet_of(kind, question, result).brief()
         page = page_text(page_of_result(kind, question, result, {}))
         first = page[page.index("<main>") : page.index("<section")]
-        shown = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", first)
-        assert [(name, text.replace("\N{NO-BREAK SPACE}", " ")) for name, text in shown[:-1]] == [
+        said = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", first)
+        assert [(name, text.replace("\N{NO-BREAK SPACE}", " ")) for name, text in said[:-1]] == [
             (text_html(name), text_html(text).replace("\N{NO-BREAK SPACE}", " ")) for name, text in rows
         ]
-        assert shown[-1][0] == last
-        assert "--verbose" not in shown[-1][1]
-        assert "--out" not in shown[-1][1]
+        assert said[-1][0] == last
+        assert "--verbose" not in said[-1][1]
+        assert "--out" not in said[-1][1]
 
 
 @EACH

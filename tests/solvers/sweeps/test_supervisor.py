@@ -99,6 +99,7 @@ def test_the_first_run_is_answered_while_others_are_still_looked_for_and_the_lar
         yield job("a", "first", size=1.0)
         while not kept_at(folder, "a" * 32):
             beside.append(1)
+            sleep(0.01)
             yield None
         yield from (job("b", "small", size=1.0), job("c", "unproved", size=3.0), job("d", "middle", size=2.0))
 
