@@ -18,6 +18,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +35,7 @@ from crossopt.instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem
 
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+_OPENING = re.compile(r"\[")
 _DECODER = json.JSONDecoder()
 
 Reader = Callable[["Text"], None]
@@ -138,6 +140,8 @@ class Lines:
 
     def _position(self, path: str) -> int:
         listed, _, index = path.removesuffix("]").rpartition("[")
+        if index.isdecimal() and listed in self.values and listed not in self.elements:  # its rows were read at once
+            self.elements[listed] = array("q", (found.start() for found in _OPENING.finditer(self.text, self.values[listed] + 1)))
         if listed in self.elements and index.isdecimal():
             return self.elements[listed][int(index)]
         while path and path not in self.values:
@@ -152,6 +156,8 @@ _ROWS = 1 << 20
 """Nodes or edges; the largest problem published has 55 thousand."""
 _UNPACKED, _RATIO = 64 << 20, 200
 """Bytes that any gzip file may unpack to, and how many times its own size a larger one may."""
+_DECODED = 1 << 20
+"""Characters of rows that are decoded at once: their figures take many times as much until they are in an array."""
 _BLOCK = 1 << 20
 """Bytes read at once: a reader asked for more sets them aside, however small the file."""
 _LONGEST_NAME = 80
@@ -286,7 +292,34 @@ def _read_limit(text: Text, raw: _Raw) -> None:
     raw.limit = value
 
 
+def _rows_at_once(text: Text) -> list[Whole] | None:
+    """The rows of a list of lists of whole numbers from 0 on, decoded block by block; None where it is another, or written otherwise."""
+    at, last, blocks, lengths = text.position + 1, text.text.find("]]", text.position), list[Whole](), list[int]()
+    while at <= last:
+        end = text.text.find("],", min(at + _DECODED, last), last)
+        end = last if end < 0 else end
+        try:
+            rows = json.loads(f"[{text.text[at : end + 1]}]")
+            figures = list(chain.from_iterable(rows))
+            if set(map(type, rows)) != {list} or not set(map(type, figures)) <= {int}:
+                return None
+            blocks.append(np.array(figures, np.int64))
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            return None
+        lengths += map(len, rows)
+        at = end + 2
+    if not blocks or len(lengths) > _ROWS or min(block.min(initial=0) for block in blocks) < 0:
+        return None
+    text.position = last + 2
+    figures_of_all = np.concatenate(blocks)
+    return [figures_of_all[start:end] for start, end in pairwise(offsets_of(lengths).tolist())]
+
+
 def _read_rows(text: Text, raw: _Raw, path: str) -> None:
+    at_once = _rows_at_once(text)
+    if at_once is not None:
+        raw.lists[path] = at_once
+        return
     found: list[Whole] = []
     starts = array("q")
     raw.lists[path], raw.lines.elements[path] = found, starts
@@ -369,6 +402,10 @@ def _edge_faults(raw: _Raw, counts: Whole, faults: FaultList) -> None:
     if len(pairs) != len(matrices):
         faults.add("edges", f"{len(pairs):,} pairs of nodes and {len(matrices):,} costs are given (each edge needs both)")
         return
+    if all(len(pair) == 2 for pair in pairs):
+        ends = np.array(pairs, np.int64).reshape(-1, 2)
+        if ends.max(initial=-1) < len(counts) and np.array_equal(counts[ends].prod(axis=1), [len(matrix) for matrix in matrices]):
+            return
     for edge, (pair, matrix) in enumerate(zip(pairs, matrices, strict=True)):
         if len(pair) != 2:
             faults.add(f"edges.nodes[{edge}]", f"{pair.tolist()} is no pair of nodes")

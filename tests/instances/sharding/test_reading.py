@@ -63,6 +63,18 @@ def test_loops_and_repeated_edges_add_up(tmp_path: Path) -> None:
     assert cost_of(core, np.array([0, 1, 0])) is None
 
 
+@pytest.mark.parametrize(("characters", "end"), [(1, "]]"), (10**6, "] ]")])
+def test_rows_are_the_same_decoded_at_once_or_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, characters: int, end: str
+) -> None:
+    """Blocks that end with each row, and lists that end with a space, which are read row by row."""
+    plain = read_problem(_written(tmp_path)).problem
+    monkeypatch.setattr("crossopt.instances.sharding.reading._DECODED", characters)
+    other = read_problem(_written(tmp_path, json.dumps(SMALL).replace("]]", end))).problem
+    for name in ("offsets", "costs", "usages", "starts", "ends", "firsts", "seconds", "entry_offsets", "entries"):
+        assert np.array_equal(getattr(plain, name), getattr(other, name))
+
+
 def test_a_gzipped_file_is_the_same(tmp_path: Path) -> None:
     plain = read_problem(_written(tmp_path))
     packed = tmp_path / "small.json.gz"
