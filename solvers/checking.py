@@ -263,7 +263,7 @@ def _faults_of_baselines(family: ProblemType[Q, A, D], saved: Result[A, D], ques
     sentences = (
         ("baselines: each of them has a name of its own", len({*names}) == len(names)),
         (f"baselines: {_listed(true)} follow by rule, and here are {_listed(by_rule)}", omitted or by_rule == true),
-        (f"baselines: {', '.join(own.name.replace(chr(92), '') for own in left)} are left out", not left),
+        (f"baselines: {', '.join(map(_plain, left))} are left out", not left),
     )
     return [sentence for sentence, holds in sentences if not holds]
 

@@ -34,6 +34,8 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.units import bytes_beyond, format_quantity
 from crossopt.solvers.accelerator.judge import (
     BY_SETS,
+    LEAST_WORK,
+    NO_PLAN,
     AcceleratorPlan,
     BuiltChip,
     ChipAnswer,
@@ -282,7 +284,7 @@ def _baselines(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
     question, best = run.question, run.answer
     if best is None:
         return
-    yield Baseline("chip first, then stages", None, run.first, "the chip with the least work")
+    yield Baseline("chip first, then stages", None, run.first, LEAST_WORK)
     if isinstance(best.chip, BuiltChip):
         yield from _by_one_degree(run)
         return
@@ -305,7 +307,7 @@ def _by_one_degree(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
     if not run.question.file.uniform and not run.is_over:
         uniform = _Run(_uniform(run.question), run.limits, unwatched, run.began, Pricing(_uniform(run.question), MOST_STATES))
         _searched(uniform)
-        yield Baseline("one degree for all stages", None, uniform.answer, "" if uniform.answer else "no such plan keeps the limits")
+        yield Baseline("one degree for all stages", None, uniform.answer, "" if uniform.answer else NO_PLAN)
         if uniform.answer is not None:
             pricing, chip = _priced_chip(run, uniform.answer.chip)
             yield _alone("chip for one degree, then stages", pricing, chip)
@@ -329,7 +331,7 @@ def _alone(name: str, pricing: Pricing, chip: int = 0) -> Baseline[AcceleratorPl
     """The best plan of a chip."""
     bound, found = refined(pricing, chip, inf)
     answer = answer_of(pricing, chip, found) if bound < inf else None
-    return Baseline(name, None, answer, "" if answer else "no such plan keeps the limits")
+    return Baseline(name, None, answer, "" if answer else NO_PLAN)
 
 
 def _at_reference(question: AcceleratorQuestion) -> Chips:

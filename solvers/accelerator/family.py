@@ -3,7 +3,7 @@
 from typing import Any
 
 from crossopt.instances.accelerator.question import AcceleratorQuestion
-from crossopt.solvers.accelerator.judge import BY_SETS, AcceleratorFigures, AcceleratorPlan, judge, prove
+from crossopt.solvers.accelerator.judge import BY_SETS, LEAST_WORK, NO_PLAN, AcceleratorFigures, AcceleratorPlan, judge, prove
 from crossopt.solvers.answer import Number
 from crossopt.solvers.family import BaselineName, ProblemType, baseline_names, lazy_import
 
@@ -24,12 +24,12 @@ def _described(question: AcceleratorQuestion) -> dict[str, Any]:
 
 
 def _baselines(question: AcceleratorQuestion) -> tuple[BaselineName, ...]:
-    none, chips = "no such plan keeps the limits", r"[\d,]+ chips, then \d+ groups without gain"
+    chips = r"[\d,]+ chips, then \d+ groups without gain"
     return (
-        *baseline_names("chip first, then stages", note="the chip with the least work", reason="the chip with the least work"),
+        *baseline_names("chip first, then stages", note=LEAST_WORK, reason=LEAST_WORK),
         *baseline_names("PHAZE's search", note=chips, reason=chips),
-        *baseline_names("one degree for all stages", "chip for one degree, then stages", reason=none),
-        *baseline_names("all operators on all cores", "reference chip", reason=none),
+        *baseline_names("one degree for all stages", "chip for one degree, then stages", reason=NO_PLAN),
+        *baseline_names("all operators on all cores", "reference chip", reason=NO_PLAN),
         *baseline_names(*(["fixed plan"] if question.file.fixed is not None else [])),
     )
 

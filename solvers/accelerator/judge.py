@@ -19,6 +19,8 @@ from crossopt.solvers.family import Proved
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
 BY_SETS: Final = "bounds of sets of chips, and schedules of single chips"
+LEAST_WORK, NO_PLAN = "the chip with the least work", "no such plan keeps the limits"
+"""Notes of baselines."""
 
 
 _NO_CHIP = 1 << 31

@@ -19,7 +19,6 @@ from itertools import product
 from math import inf, log10
 from random import Random
 from time import monotonic
-from typing import Final
 
 import numpy as np
 
@@ -27,12 +26,11 @@ from crossopt.formulation.embeddings import Held
 from crossopt.instances.embeddings.options import PricedOption, devices_of
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.solvers.answer import Baseline
-from crossopt.solvers.embeddings.judge import EmbeddingPlan, TablePlan
+from crossopt.solvers.embeddings.judge import KEYS, NO_PROPOSAL, NO_ROOM, EmbeddingPlan, TablePlan, key_name
 
 _MOST_PROPOSALS, _BINS, _MOST_CELLS = 10_000, 100, 20_000_000
 _SEARCHES, _CLOSE, _TOLERANCE = 10, 10 << 20, 0.02
 """Bisections of the memory-balanced partitioner, bytes at which they end, and the share by which a plan may be slower."""
-_KEYS: Final = ("size", "dimension", "lookups", "size-lookup", "cost", "random")
 
 
 def baselines(question: EmbeddingsQuestion, seconds: float) -> tuple[Baseline[EmbeddingPlan], ...]:
@@ -51,14 +49,14 @@ def baselines(question: EmbeddingsQuestion, seconds: float) -> tuple[Baseline[Em
         plan, count, ended = best_proposal(question, proposals(question), began + share)
         if count:
             note = "" if ended else f"stopped after {count:,} proposals"
-            found.append(Baseline(name, None, plan, note if plan else "no proposal fits", monotonic() - began))
+            found.append(Baseline(name, None, plan, note if plan else NO_PROPOSAL, monotonic() - began))
     began = monotonic()
     plan, count, ended = best_proposal(question, greedy_proposals(question), began + share, balanced)
     note = "" if ended else f"stopped after {count:,} proposals"
-    found.append(Baseline("TorchRec memory-balanced", None, plan, note if plan else "no proposal fits", monotonic() - began))
-    for key in _KEYS:
+    found.append(Baseline("TorchRec memory-balanced", None, plan, note if plan else NO_PROPOSAL, monotonic() - began))
+    for key in KEYS:
         plan = by_key(question, key)
-        found.append(Baseline(f"greedy by {key}" if key != "random" else "random", None, plan, "" if plan else "no room for some table"))
+        found.append(Baseline(key_name(key), None, plan, "" if plan else NO_ROOM))
     return tuple(found)
 
 

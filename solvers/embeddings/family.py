@@ -3,7 +3,18 @@
 from typing import Any
 
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
-from crossopt.solvers.embeddings.judge import BY_COUNTS, BY_PHASES, BY_PRICES, BY_SEARCH, EmbeddingFigures, EmbeddingPlan
+from crossopt.solvers.embeddings.judge import (
+    BY_COUNTS,
+    BY_PHASES,
+    BY_PRICES,
+    BY_SEARCH,
+    KEYS,
+    NO_PROPOSAL,
+    NO_ROOM,
+    EmbeddingFigures,
+    EmbeddingPlan,
+    key_name,
+)
 from crossopt.solvers.embeddings.systems import BY_SYSTEMS, judge, prove
 from crossopt.solvers.family import BaselineName, ProblemType, baseline_names, lazy_import
 
@@ -17,10 +28,9 @@ def _described(question: EmbeddingsQuestion) -> dict[str, Any]:
 def _baselines(question: EmbeddingsQuestion) -> tuple[BaselineName, ...]:
     del question
     proposers = ("greedy", "greedy by sum", "uniform", "grid", "dynamic programming", "memory-balanced")
-    keys = (*(f"greedy by {key}" for key in ("size", "dimension", "lookups", "size-lookup", "cost")), "random")
     stopped = r"(stopped after [\d,]+ proposals)?"
-    proposed = baseline_names(*(f"TorchRec {name}" for name in proposers), note=stopped, reason="no proposal fits")
-    return (*proposed, *baseline_names(*keys, reason="no room for some table"))
+    proposed = baseline_names(*(f"TorchRec {name}" for name in proposers), note=stopped, reason=NO_PROPOSAL)
+    return (*proposed, *baseline_names(*map(key_name, KEYS), reason=NO_ROOM))
 
 
 FAMILY: ProblemType[EmbeddingsQuestion, EmbeddingPlan, EmbeddingFigures] = ProblemType(

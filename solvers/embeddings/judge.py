@@ -32,6 +32,17 @@ BY_PRICES: Final = "prices of memory"
 BY_COUNTS: Final = "prices of memory for each number of devices"
 BY_PHASES: Final = "prices of memory in regions of the slowest of each phase"
 BY_SEARCH: Final = "a search of all plans with prices of memory"
+KEYS: Final = ("size", "dimension", "lookups", "size-lookup", "cost", "random")
+"""Of greedy rules."""
+NO_PROPOSAL, NO_ROOM = "no proposal fits", "no room for some table"
+"""Why there is no such baseline."""
+
+
+def key_name(key: str) -> str:
+    """What the greedy rule by a key is called."""
+    return "random" if key == "random" else f"greedy by {key}"
+
+
 MOST_NODES: Final = 2_000_000
 """Nodes of a search that a check repeats."""
 

@@ -79,10 +79,14 @@ def pieces_in(question: PlacementQuestion, device_of: Whole, pieces: dict[str, i
     return piece_of
 
 
+NO_PLACEMENT = "finds no placement"
+"""Note of a baseline without an answer."""
+
+
 def baseline_of(question: PlacementQuestion, name: str, device_of: Whole | None, piece_of: Whole | None = None) -> Baseline[Placement]:
     """A placement that is not judged yet, or that there is none."""
     if device_of is None:
-        return Baseline(name, None, None, "finds no placement")
+        return Baseline(name, None, None, NO_PLACEMENT)
     return Baseline(name, None, placement_of(question, device_of, piece_of))
 
 

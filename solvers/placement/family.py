@@ -7,7 +7,7 @@ from typing import Any
 from crossopt.instances.placement.question import PlacementQuestion, too_large
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import BaselineName, ProblemType, Proved, baseline_names, lazy_import
-from crossopt.solvers.placement.answer import COUNTING, LEAST_GAP, Placement, judge_placement
+from crossopt.solvers.placement.answer import COUNTING, LEAST_GAP, NO_PLACEMENT, Placement, judge_placement
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.bounds.work import PROOF_BY_WORK, least_by_work
 from crossopt.solvers.placement.judge import PlacementLoads, judge
@@ -115,8 +115,8 @@ def _described(question: PlacementQuestion) -> dict[str, Any]:
 
 
 _BASELINES = (
-    *baseline_names("one device", "equal stages", "equal pieces", "one order", "all on cpus", "greedy", reason="finds no placement"),
-    *baseline_names("list by work", "list by rank", "minimum cut", "many orders", "local search", "annealing", reason="finds no placement"),
+    *baseline_names("one device", "equal stages", "equal pieces", "one order", "all on cpus", "greedy", reason=NO_PLACEMENT),
+    *baseline_names("list by work", "list by rank", "minimum cut", "many orders", "local search", "annealing", reason=NO_PLACEMENT),
     BaselineName("split .+"),
 )
 """Of engines and of comparisons, which also keep splits under the names of their files."""

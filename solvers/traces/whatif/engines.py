@@ -11,7 +11,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.traces.whatif import WhatIfQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import Chosen, RecomputableBound
-from crossopt.solvers.traces.whatif.family import Changes
+from crossopt.solvers.traces.whatif.family import BASELINES, Changes
 from crossopt.solvers.traces.whatif.search import Search, exchanged, filled, gains_of, in_turn, leaner, share_of
 
 # Rules to compare with: what people do who know what each change saves alone.
@@ -28,15 +28,16 @@ def baselines_of(model: Model, names: Sequence[str], gains: Sequence[int], seed:
         return ()
     alone = [change for change in every if keeps(model.rules, 1 << change)]
     rows = [
-        ("best change alone", 1 << max(alone, key=gains.__getitem__) if alone else None),
-        ("by gain for cost", greedy(model, gains)),
-        ("gain measured anew", measured(model)),
-        ("sum of single gains", _summed(model, gains)),
-        ("all that fit in turn", list(filled(model, root, every))[-1]),
+        1 << max(alone, key=gains.__getitem__) if alone else None,
+        greedy(model, gains),
+        measured(model),
+        _summed(model, gains),
+        list(filled(model, root, every))[-1],
     ]
-    rows.append(("exchange search", exchanged(model, [inside for _, inside in rows], seed, deadline)))
+    rows.append(exchanged(model, [*rows], seed, deadline))
     return tuple(
-        Baseline(name, None, None if inside is None else made(names, inside), "none" if inside is None else "") for name, inside in rows
+        Baseline(name, None, None if inside is None else made(names, inside), "none" if inside is None else "")
+        for name, inside in zip(BASELINES, rows, strict=True)
     )
 
 

@@ -155,6 +155,14 @@ def _nothing(question: WhatIfQuestion, deadline: float) -> Changes | None:
     return Changes(()) if not judge(question, Changes(())).violations else None
 
 
+BASELINES = (
+    "best change alone",
+    "by gain for cost",
+    "gain measured anew",
+    "sum of single gains",
+    "all that fit in turn",
+    "exchange search",
+)
 FAMILY: ProblemType[WhatIfQuestion, Changes, Changed] = ProblemType(
     kind="what-if",
     what="choice of changes",
@@ -174,7 +182,7 @@ FAMILY: ProblemType[WhatIfQuestion, Changes, Changed] = ProblemType(
     judged="changes one after another on the trace, run again, budgets, rules, target",
     prove=prove,
     searched=lambda question: baseline_names(
-        *("best change alone", "by gain for cost", "gain measured anew", "sum of single gains", "all that fit in turn", "exchange search"),
+        *BASELINES,
         reason="none",
         always=("branches",),
     ),
