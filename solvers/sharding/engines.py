@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import inf
 from time import monotonic
 
@@ -12,7 +13,7 @@ from crossopt.formulation.compiled import COMPILES, INSTALL
 from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.dual import fixed, no_dual
 from crossopt.formulation.sharding.reductions import ContradictionError, Reduction, reduced
-from crossopt.formulation.sharding.tree import Branch, Step
+from crossopt.formulation.sharding.tree import Branch, Step, left_by
 from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem, offsets_of
 from crossopt.instances.sharding.question import ShardingQuestion
@@ -208,6 +209,8 @@ _HORIZON = 120.0
 """Default time limit of a search in seconds."""
 _SEARCHED = 10_000
 """Pairs from which a search goes before the relaxation."""
+_FEW, _NEAR = 50_000, 200
+"""Pairs of which the integer model takes seconds, and the part of the cost to which a bound has to be near before they are counted."""
 _SPARED, _WRITTEN = 0.04, 1.0
 """Of the time, for the last proof, the way back and the judge; up to twice as much where that is not even the second that writing takes."""
 
@@ -222,16 +225,24 @@ def model_after_search(run: Run) -> None:
     milp(run)
 
 
-def search(run: Run) -> None:
-    """Offers choices and bounds until the time is up, or an EnoughError."""
+def search(run: Run, suffices: Callable[[], bool] = bool) -> None:
+    """Offers choices and bounds until they suffice or the time is up, or an EnoughError."""
     run.tick()
     warm_search(run.watch, lambda: run.left <= 0.0)
     run.tick()
     if run.chosen is None:
         greedy(run)
-    search_for(run, max(min(run.left - spared(run.limits.seconds), _HORIZON if np.isinf(run.limits.seconds) else np.inf), 0.0))
-    if np.isfinite(run.limits.seconds) and not run.near:
+    seconds = max(min(run.left - spared(run.limits.seconds), _HORIZON if np.isinf(run.limits.seconds) else np.inf), 0.0)
+    if not search_for(run, seconds, suffices) and np.isfinite(run.limits.seconds) and not run.near:
         raise EnoughError
+
+
+def _few_left(run: Run) -> bool:
+    """Whether the bound of a search leaves so little that may be better that a model of it takes seconds."""
+    if run.dual is None or run.dual_bound is None or run.cost is None or (run.cost - run.dual_bound) * _NEAR > run.cost:
+        return False
+    left = left_by(run.core, run.dual, run.cost)
+    return left is None or left[0].pairs <= _FEW
 
 
 def spared(seconds: float) -> float:
@@ -301,10 +312,14 @@ def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch
     run = Run(reduction.core, limits, watch, began)
     run.back = lambda chosen: Strategies(tuple(reduction.back(chosen).tolist()))
     run.bound_proved(no_dual(run.core))
-    stopped, notes = _carried_out(name, ENGINES[name], run)
+    turns = engine == "auto" and name == "search"
+    stopped, notes = _carried_out(name, partial(search, suffices=partial(_few_left, run)) if turns else ENGINES[name], run)
+    if turns := turns and stopped == "complete" and not run.near and _few_left(run):
+        name = "milp"
+        stopped, notes = _carried_out(name, milp, run)
     if run.dual is not None:
         run.bound_proved(run.dual)  # an interrupt may come between a dual and the report of its bound
-    if _to_be_proved(run):
+    if _to_be_proved(run, turns):
         close(run)
     chosen = None if run.chosen is None else reduction.back(run.chosen)
     if chosen is None and stopped != "complete":
@@ -324,10 +339,10 @@ def _at_once(question: ShardingQuestion, watch: Watch) -> Strategies | None:
     return first
 
 
-def _to_be_proved(run: Run) -> bool:
-    """Whether an unverified claim of optimality remains to be proved, and the relaxation of the whole model is quick."""
+def _to_be_proved(run: Run, few: bool) -> bool:
+    """Whether an unverified claim of optimality remains to be proved, and the relaxation of the whole model, or of few pairs, is quick."""
     claimed = run.said_by or run.bound == (FORBIDDEN if run.cost is None else run.cost)
-    return bool(claimed) and not _is_exact(run) and run.core.pairs <= _MODELLED
+    return bool(claimed) and not _is_exact(run) and (few or run.core.pairs <= _MODELLED)
 
 
 def _is_exact(run: Run) -> bool:

@@ -443,15 +443,22 @@ _ROUNDS, _STEPS = 60, 120
 """Of the climb, plain and smoothed each; checks of the clock that a walk has after them."""
 
 
-def search_for(run: Run, seconds: float) -> None:
-    """Offers choices and bounds for so long, or until they are as near as was asked."""
-    began = monotonic()
+def search_for(run: Run, seconds: float, suffices: Callable[[], bool] = bool) -> bool:
+    """Offers choices and bounds for so long, or until they are as near as was asked, or suffice, as is returned."""
+    began, sufficient = monotonic(), False
 
     def clock() -> float:
-        return 1.0 if run.near or seconds <= 0.0 else (monotonic() - began) / seconds
+        return 1.0 if sufficient or run.near or seconds <= 0.0 else (monotonic() - began) / seconds
+
+    def prove(dual: Dual) -> int:
+        nonlocal sufficient
+        bound = run.bound_proved(dual)
+        sufficient = sufficient or suffices()
+        return bound
 
     run.label = "multipliers and neighbourhoods"
-    searched(run.core, clock, run.limits.seed, partial(_report, run), run.bound_proved, run.chosen)
+    searched(run.core, clock, run.limits.seed, partial(_report, run), prove, run.chosen)
+    return sufficient
 
 
 def search_shortly(run: Run) -> None:

@@ -2,7 +2,8 @@
 
 FOLDER holds problems in JSON, plain or gzipped; `--known` is a CSV file with the columns instance and best_known, and timeout_s where the
 contest's own limit of time is to be used instead of `--seconds`. Every problem is solved in a process of its own; seconds are those of the
-clock for all of it, from the start of Python to the answer. `--only A,B` takes problems whose names end so.
+clock for all of it, from the start of Python to the answer, and beside them those of the processor, which other work does not lengthen.
+`--only A,B` takes problems whose names end so.
 """
 
 import csv
@@ -12,6 +13,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from time import time
 from typing import Any
 
@@ -67,9 +69,11 @@ def told_by(path: Path | None) -> dict[str, dict[str, str]]:
 
 def solved(path: Path, engine: str, seconds: float) -> dict[str, Any]:
     """What a process of its own answers."""
-    asked = json.dumps([str(path), engine, seconds, time()])
+    asked, before = json.dumps([str(path), engine, seconds, time()]), getrusage(RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, "-c", PROGRAM, asked], capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
+    spent = getrusage(RUSAGE_CHILDREN)
+    found["processor"] = spent.ru_utime + spent.ru_stime - before.ru_utime - before.ru_stime
     return found
 
 
@@ -77,7 +81,7 @@ def table(folder: Path, known: dict[str, dict[str, str]], seconds: float, engine
     """One row a problem: what was left to choose, the answer, its proof, and the ratio to what others reached."""
     yield f"# Strategies of public problems\n\n{' '.join((__doc__ or '').split())}\n"
     sizes, times = ("nodes", "left", "pairs", "left"), ("read s", "reduce s")
-    heads = ("problem", *sizes, *times, "cost", "bound", "gap", "proof", "best known / cost", "s", "MiB")
+    heads = ("problem", *sizes, *times, "cost", "bound", "gap", "proof", "best known / cost", "s", "processor s", "MiB")
     yield f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}"
     ratios = []
     for path in sorted(path for path in folder.iterdir() if path.name.endswith((".json", ".json.gz"))):
@@ -102,7 +106,8 @@ def _cells(name: str, found: dict[str, Any], ratio: float | None) -> list[str]:
     proof = "whole numbers" if found["exact"] else "told" if found["bound"] is not None else "none"
     times = [f"{found[key]:.1f}" if found[key] is not None else "" for key in ("read", "reduced")]
     share = "" if ratio is None else f"{ratio:.5f}"
-    return [name, *sizes, *times, value, bound, gap, proof, share, f"{found['seconds']:.1f}", f"{found['peak']:.0f}"]
+    spent = (f"{found['seconds']:.1f}", f"{found['processor']:.1f}")
+    return [name, *sizes, *times, value, bound, gap, proof, share, *spent, f"{found['peak']:.0f}"]
 
 
 if __name__ == "__main__":

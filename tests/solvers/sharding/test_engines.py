@@ -492,6 +492,23 @@ def test_a_short_search_before_the_model_leaves_the_optimum_and_repeats_itself(m
     assert searched_first > 3
 
 
+def test_a_search_hands_over_to_the_model_once_its_bound_leaves_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of problems that are too large for the model before: the answer is the model's, proved, and `check` counts it again."""
+    for module, name in ((engines, "MOST"), (engines, "_MODELLED"), (engines, "_NEAR"), (search, "_FIRST"), (search, "_PROVED")):
+        monkeypatch.setattr(module, name, 0)
+    handed = 0
+    for seed in range(12):
+        question = read(written(tmp_path, seed))
+        if handed < 3 and simplest(question) is not None:
+            result = answered(question, "auto", Limits(60.0), lambda progress: None)
+            assert (result.status, result.value) == ("OPTIMAL", least(question.problem))
+            assert result.proved_by in EXACT_PROOFS
+            report = checked(result, tmp_path)
+            assert (report.accepted, report.unverified) == (True, False)
+            handed += result.engine == "milp"
+    assert handed == 3
+
+
 def test_a_search_in_two_threads_ends_in_time_and_keeps_what_it_was_given() -> None:
     core = next(core for core in cores() if core.limit is not None and choices_of(core))
     given = min(choices_of(core), key=lambda choice: choice[1])
