@@ -566,7 +566,7 @@ DRAWS = {
     ),
     "graph on chips": Draw("accelerator", lambda seed: _again(graph_on_chips, seed), least_of_everything, nearness=1e-9, often=2),
     "networks on fleets": Draw("fleet", lambda seed: _again(networks_on_fleets, seed), best_of_networks, often=4),
-    "memory of a graph": Draw("memory", lambda seed: _again(memory_of_a_graph, seed), best_memory, often=4),
+    "memory of a graph": Draw("memory", lambda seed: _again(memory_of_a_graph, seed), best_memory, often=4, extras=0),
     "tables of a file": Draw("embeddings", lambda seed: _few_ways(tables_of_a_file, seed), least_embeddings, ("auto", "search"), often=4),
     "memory beside transfers": Draw(
         "memory", lambda seed: _again(memory_beside_transfers, seed), least_beside_transfers, ("auto", "retention"), often=4, extras=0
