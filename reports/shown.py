@@ -107,7 +107,7 @@ def text_of(kind: str, question: Any, result: Result[Any, Any], verbose: bool = 
             return terminal(made)
         if following:
             rows = (*(row for row in rows if row[0] != "next"), ("next", following))
-        return brief(f"{made.name}   {made.short_headline}", rows, made.brief_sections(), made.short_lines)
+        return brief(f"{made.name}   {made.short_headline}", rows, made.brief_sections())
     except Exception as error:  # noqa: BLE001 - a result is printed even if its sheet fails
         return terminal(_fallback_sheet(error, question, result))
 

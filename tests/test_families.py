@@ -393,7 +393,7 @@ def test_the_short_answer_has_its_rows_in_one_order_and_at_most_15_lines(kind: s
     ends = ("baselines", "why", "proof", "note", "caveat", "next")
     for result in results(kind):
         question = read_again(result.question, kind)
-        for columns, most in ((60, 22), (80, 15), (120, 15)) if kind != "serving" else ((60, 26), (80, 18), (120, 18)):
+        for columns, most in ((60, 22), (80, 15), (120, 15)):
             monkeypatch.setenv("COLUMNS", str(columns))
             text = text_of(kind, question, result, verbose=False)
             lines = text.splitlines()

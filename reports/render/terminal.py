@@ -52,9 +52,8 @@ _FRAME, _MARKED, _SHORT = 4, 13, 6
 _SHORT_ANSWER, _USUAL_WIDTH = 15, 80
 """Lines of a short answer, and the columns for which they are meant; narrower ones have more."""
 _DOUBTS: Final = ("note", "caveat")
-_SPARE: Final = (*_DOUBTS[::-1], "rent", "baselines", "binds", "safer")
-"""Doubts, of which the first one stays, and all rows that may be left to the long answer, those that matter least first; longer
-answers leave out doubts alone."""
+_SPARE: Final = (*_DOUBTS[::-1], "rent", "tokens", "baselines", "binds")
+"""Doubts, of which the first one stays, and all rows that may be left to the long answer, those that matter least first."""
 _MORE: Final = ("--verbose`", "--verbose", "`text`")
 """What the row of next steps says where there is a long answer: of a command, and of a Python object."""
 _TIE: Final = "\N{NO-BREAK SPACE}"
@@ -68,16 +67,15 @@ def terminal(sheet: Sheet) -> str:
     return text_of(f"{sheet.name}   {sheet.headline}", lines, sheet.all_sections, closing_of(sheet))
 
 
-def brief(headline: str, rows: Pairs, sections: Sequence[Section] = (), lines: int = _SHORT_ANSWER) -> str:
+def brief(headline: str, rows: Pairs, sections: Sequence[Section] = ()) -> str:
     """An answer in a few rows, with tables below them; what matters least is left to the long answer where it would be long otherwise."""
     wide = max((len(name) for name, _ in rows if len(name) <= _NAME), default=0)
     shown = [(name, _hung(f"  {name:<{wide}}{' ' * _GAP}", text)) for name, text in rows]
-    most = lines * _USUAL_WIDTH // min(sheet_width(), _USUAL_WIDTH) - 1
+    most = _SHORT_ANSWER * _USUAL_WIDTH // min(sheet_width(), _USUAL_WIDTH) - 1
     most -= len(wrap(headline, sheet_width(), subsequent_indent="    ", break_on_hyphens=False))
     first = next((row for label in reversed(_DOUBTS) for row in shown if row[0] == label), None)
     more = next((sign for sign in _MORE if rows and sign in rows[-1][1]), "")
-    labels = _SPARE if lines <= _SHORT_ANSWER else _DOUBTS[::-1]
-    spare = [row for label in labels for row in reversed(shown) if row[0] == label and row is not first] if more else []
+    spare = [row for label in _SPARE for row in reversed(shown) if row[0] == label and row is not first] if more else []
     if sum(len(row[1]) for row in shown) > most and spare:
         text = rows[-1][1].replace(more, f"{more} ({len(spare)} more rows)", 1)
         shown[-1] = (rows[-1][0], _hung(f"  {rows[-1][0]:<{wide}}{' ' * _GAP}", text))

@@ -1,5 +1,6 @@
 """The sheet of a serving plan: workers, latencies beside their limits, memory by use, what binds, and what to doubt."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
 
@@ -9,9 +10,9 @@ from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import JOINT, RequestClass, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import UNITS, Offer, broken, floors, priced
 from crossopt.reports.sheets.serving_views import USES, sections_of
-from crossopt.reports.sheets.sheet import Section, Sheet, answer_sheet, baselines_in
+from crossopt.reports.sheets.sheet import Pairs, Section, Sheet, answer_sheet, baselines_in
 from crossopt.solvers.answer import Result
-from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, brief_shape_text, shape_text
+from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, brief_shape_text, saturated, shape_text
 from crossopt.solvers.serving.replay import Replayed, percentiles, replay
 
 _ASKS = {
@@ -56,11 +57,21 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
             *((("chips", f"{free.space.points:,} of {free.name}"), *_offered_by(question)) if free is not None else ()),
         ),
         sections=(*sections, baselines_in("plan", result, result.baselines)),
-        notes=(*result.notes, *notes_of(question, result), *(f"{label}: {text}" for label, text in meaning if label in _DOUBTED)),
+        notes=(*result.notes, *notes_of(question, result), *(f"{label}: {text}" for label, text in meaning if label in _NOTED)),
         judged="times, memory and rate of every worker",
         next_step=f"export --as {_launched(question)}" if question.model and plan and free is None else "",
     )
-    return replace(made, short_lines=18)  # latencies, what binds, the replay and assumed formats belong to the answer
+    return replace(made, brief=lambda: tuple(_short(made.brief(), made.shortly[:1], question)))
+
+
+def _short(rows: Pairs, value: Pairs, question: ServingQuestion) -> Iterator[tuple[str, str]]:
+    """The short answer with nothing said twice: requests a second, devices and money name the value, and rows what is noted, too."""
+    objective = question.file.objective
+    beside = f"; one in {value[0][1]}" if value and objective == "throughput" else ""
+    twice = {*(value if objective in ("throughput", "devices", "cost") else ()), *(("note", f"{label}: {text}") for label, text in rows)}
+    for label, text in rows:
+        if (label, text) not in twice:
+            yield label, f"{text.replace(_APART, 'apart')}{beside}" if label == "rate" else text
 
 
 def _launched(question: ServingQuestion) -> str:
@@ -77,7 +88,7 @@ def _answer(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) 
     rows = [("workers" if place == 0 else "", copies_text(copies)) for place, copies in enumerate(plan.workers)]
     chips = (("prefill chip" if plan.decode_chip else "chip", plan.chip), ("decode chip", plan.decode_chip))
     rows += [(label, ", ".join(f"{_chosen(name, value)} {_part(name)}" for name, value in own.items())) for label, own in chips if own]
-    modes = {"together" if copies.shape.role == "both" else "prefill and decode apart" for copies in plan.workers}
+    modes = {"together" if copies.shape.role == "both" else _APART for copies in plan.workers}
     how = modes.pop() if len(modes) == 1 else "together and apart"
     asked = question.rate
     rate = f"{said.rate:.4g} requests/s{f' of {asked:g}' if asked is not None else ''}"
@@ -124,8 +135,8 @@ def _devices_text(question: ServingQuestion, plan: ServingPlan, said: ServingFig
 def _figures(question: ServingQuestion, said: ServingFigures) -> tuple[tuple[str, str], ...]:
     """Both latencies beside their limits, on one line."""
     at = "" if question.level == "mean" else f" at {question.level}"
-    endless = question.level != "mean" and question.ttft == float("inf")
-    first = "TTFT as the queue of the greatest rate makes it (--ttft limits it)" if endless else f"TTFT {_beside(said.ttft, question.ttft)}"
+    grows = saturated(question, max(said.loads))
+    first = f"TTFT {_beside(said.ttft, question.ttft)}{' + endless queues (limit it)' if grows else ''}"
     return (("latency", f"{first} · TPOT {_beside(said.tpot, question.tpot)}{at}" if said.tpot else f"{first}{at}"),)
 
 
@@ -135,7 +146,7 @@ def _beside(seconds: float, limit: float) -> str:
     return text if limit == float("inf") else f"{text} of {rounded_quantity(limit, 'time', 4)}"
 
 
-_DOUBTED = ("beyond", "assumed")
+_NOTED = ("beyond", "assumed", "tokens")
 """Rows of the short answer that the full one lists with its notes."""
 
 
@@ -148,7 +159,8 @@ def _meaning(question: ServingQuestion, said: ServingFigures, found: Replayed | 
         rows.append(("replay", _replay_text(found)))
         rows.append(("in the log", _measured_text(question, found)))
         rows.append(("beyond", _beyond_text(question, said, found)))
-        rows.append(("binds", "; ".join(dict.fromkeys(binding(question, offer) for offer in said.offers))))
+        binds = [text for offer in said.offers if not (text := binding(question, offer)).endswith(_NEEDLESS)]
+        rows.append(("binds", "; ".join(dict.fromkeys(binds))))
         rows.append(("assumed", _assumed_text(question)))
     return tuple(row for row in rows if row[1])
 
@@ -216,14 +228,16 @@ def _milliseconds(seconds: float) -> str:
 def _memory_text(question: ServingQuestion, said: ServingFigures) -> str:
     """Uses of a device of the fullest worker, which is named where there are several."""
     offer = max(said.offers, key=lambda one: one.memory)
-    parts = " + ".join(f"{name} {getattr(offer, name) / _GIB:,.3g}" for name in USES)
-    sizes = f"{offer.memory / _GIB:,.3g} GiB of {question.kind_of(offer.shape.device).usable_memory / _GIB:,.3g}"
+    parts = ", ".join(f"{name} {getattr(offer, name) / _GIB:,.3g}" for name in USES)
+    sizes = f"{offer.memory / _GIB:,.3g} of {question.kind_of(offer.shape.device).usable_memory / _GIB:,.3g} GiB"
     roles = {other.shape.role for other in said.offers}
     which = offer.shape.role if len(roles) == len(said.offers) else brief_shape_text(offer.shape)
-    return f"{parts} = {sizes}{f' ({which})' if len(said.offers) > 1 else ''}"
+    return f"{sizes}{f' ({which})' if len(said.offers) > 1 else ''}: {parts}"
 
 
 _GIB = 1 << 30
+_APART = "prefill and decode apart"
+_NEEDLESS = "is possible, and not needed"
 
 
 def binding(question: ServingQuestion, offer: Offer) -> str:
@@ -238,7 +252,7 @@ def binding(question: ServingQuestion, offer: Offer) -> str:
     after = priced(question, [replace(offer.shape, batch=larger)])[0]
     if faults := broken(question, after):
         return f"{part}batch {larger} breaks {' and '.join(faults)}"
-    return f"{part}batch {larger} {'serves no more' if after.rate <= offer.rate else 'is possible, and not needed'}"
+    return f"{part}batch {larger} {'serves no more' if after.rate <= offer.rate else _NEEDLESS}"
 
 
 def notes_of(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:

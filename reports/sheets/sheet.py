@@ -264,8 +264,6 @@ class Sheet:
     """Value, bound and gap with full precision."""
     shortly: Pairs = ()
     """Value, bound and gap, rounded for reading."""
-    short_lines: int = 15
-    """Of the short answer."""
     figures: Pairs = ()
     """Further key figures."""
     beside: tuple[tuple[str, float], ...] = ()

@@ -260,7 +260,13 @@ def _latencies(question: ServingQuestion, offer: Offer, count: int, units: int) 
     if question.level == "mean":
         return offer.ttft, offer.tpot
     first, token = latencies_at(question.level, offer, np.array([float(count)]), np.array([units / UNITS]))
-    return (float(first[0]) if isfinite(first[0]) else offer.ttft), float(token[0])
+    endless = saturated(question, units / offer.rate) or not isfinite(first[0])
+    return (offer.ttft if endless else float(first[0])), float(token[0])
+
+
+def saturated(question: ServingQuestion, load: float) -> bool:
+    """Whether queues grow without end: no limit of the time to first token keeps the busiest workers from their full rate."""
+    return question.level != "mean" and question.ttft == inf and load >= 1.0
 
 
 def shape_text(shape: Shape) -> str:

@@ -23,7 +23,7 @@ from crossopt.crossflow.serving.workers import Bytes, Requests, Worker, pieces_o
 from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine, serving_kernels
 from crossopt.instances.serving.question import JOINT, RequestClass, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import Shape, drafts_of, network_of, sent_at
-from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, units_of_copy
+from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, saturated, units_of_copy
 from crossopt.solvers.serving.logged import Logged, replay_log
 
 LOAD: Final = 0.9
@@ -137,7 +137,7 @@ def _of_log(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) 
 def _replayed(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, seed: int) -> Replayed:
     """Percentiles of one pool."""
     workers, share = _few(question, plan, said)
-    rate = question.rate or (LOAD if question.level == "mean" else 1.0) * said.rate
+    rate = question.rate or (LOAD if question.level == "mean" or saturated(question, max(said.loads)) else 1.0) * said.rate
     slots = sum(copies.count * copies.shape.batch for copies in workers)
     count = min(max(_FEWEST, _ROUNDS * slots), _MOST)
     random, at, requests = Random(seed), 0.0, list[_Request]()

@@ -821,7 +821,7 @@ def brief_of(context: Context, *, led: bool = False) -> Pairs:
         ("exchange", _sites_text(question.sites, evaluation.step_time)),
         ("speed", speed_text(context)),
         ("run", "" if question.goal is None else _run(question.goal, evaluation, led=led)),
-        ("deadline", deadline_text(question.goal, evaluation.step_time, evaluation.likely)),
+        ("deadline", deadline_text(question.goal, evaluation.step_time, evaluation.likely, led=led)),
         ("rent", rent_text(question)),
         ("with failures", lasting_text(question, evaluation)),
         ("memory", _memory(context)),
@@ -908,8 +908,9 @@ def _length(goal: Goal) -> str:
     return f"{tokens_of(goal.tokens)} tokens in {several(goal.steps, 'step')}"
 
 
-def deadline_text(goal: Goal | None, step_time: float, likely: Range = (0.0, 0.0)) -> str:
-    """Whether the run is as short as it should be, and whether the likely range says otherwise; nothing where no deadline is said."""
+def deadline_text(goal: Goal | None, step_time: float, likely: Range = (0.0, 0.0), *, led: bool = False) -> str:
+    """Whether the run is as short as it should be, and whether the likely range says otherwise; nothing where no deadline is said, or
+    where a first line that leads with the days says as much."""
     if goal is None or not isfinite(goal.wanted):
         return ""
     seconds, least, most = goal.seconds(step_time), *(goal.seconds(step) for step in likely)
@@ -917,7 +918,7 @@ def deadline_text(goal: Goal | None, step_time: float, likely: Range = (0.0, 0.0
         late = (", may be missed", f"; likely up to {days_of(most)}") if most > goal.wanted else ("", "")
         return f"{days_of(goal.wanted)}: met{late[0]}, {days_of(goal.wanted - seconds)} to spare{late[1]}"
     early = f"; may be met: likely from {days_of(least)}" if 0.0 < least <= goal.wanted else ""
-    return f"{days_of(goal.wanted)}: MISSED, the run takes {seconds / goal.wanted:.3g} times as long{early}"
+    return "" if led and not early else f"{days_of(goal.wanted)}: MISSED, the run takes {seconds / goal.wanted:.3g} times as long{early}"
 
 
 def _memory(context: Context) -> str:

@@ -45,6 +45,7 @@ def test_a_deadline_that_is_missed_is_said_with_the_devices_that_it_takes(capsys
     assert main([*SMALL, "--tokens", "300B", "--deadline", "1d"]) == 20
     out = " ".join(capsys.readouterr().out.split())
     assert "times the deadline, proved; at least about" in out
+    assert " deadline 1 day" not in out, "the first line says it"
 
 
 def test_a_saved_result_says_its_deadline_and_whether_it_is_met(capsys: Captured, tmp_path: Path) -> None:

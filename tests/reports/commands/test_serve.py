@@ -1,6 +1,7 @@
 """The command `serve`, the sheet of a serving plan, and command lines of engines."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,25 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
 def test_the_short_answer_says_plan_latencies_memory_limits_and_doubts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*LINE, "--ttft", "2s"]) == 0
     text = said(capsys)
-    for part in ("proved optimal", "workers ", "TTFT ", " of 2 s", "TPOT ", " of 30 ms", "/s a device", "a user", "weights "):
+    for part in ("proved optimal", "workers ", "TTFT ", " of 2 s", "TPOT ", " of 30 ms", "USD/h", "weights "):
         assert part in text
     for part in ("GiB of 69.6", "binds ", "replay p50/p95/p99 at ", "TPOT is 5-6 % off", "proof no plan is below"):
         assert part in text
+    assert main([*LINE, "--ttft", "2s", "--verbose"]) == 0
+    assert re.search(r" tokens: [0-9.]+/s a device, [0-9.]+ a user", said(capsys)), "for which the short answer has no room"
+
+
+def test_without_a_limit_the_time_to_first_token_is_that_without_queues(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The most throughput keeps workers busy all the time, so that queues have no bound; with a limit they have one."""
+    assert main(["serve", "llama3-8b", "--gpus", "1xh100", "--input", "1000", "--output", "200", "--out", str(tmp_path / "r.json")]) == 0
+    free = json.loads((tmp_path / "r.json").read_text())["details"]
+    capsys.readouterr()
+    assert max(free["loads"]) == 1.0
+    assert free["ttft"] == free["offers"][0]["ttft"]
+    assert main(LINE) == 0
+    assert " ms + endless queues (limit it)" in said(capsys), "not the years of a queue near its pole"
+    assert main([*LINE, "--ttft", "2s"]) == 0
+    assert "endless" not in said(capsys)
 
 
 def test_the_question_that_is_kept_has_the_same_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
