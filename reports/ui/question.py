@@ -17,6 +17,7 @@ from typing import Any, Final
 import yaml
 
 from crossopt.crossflow.fields import Unit
+from crossopt.instances.catalogue.registry import shipped
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.section import ChoicesSection
 from crossopt.instances.codesign.space import hardware_choice
@@ -51,14 +52,16 @@ _FIRST_DESIGN: Final = 1.5
 
 @dataclass
 class FilesInside(Files):
-    """Files of the folder of a question; symbolic links out of it are not followed."""
+    """Files of the folder of a question, and of a shipped question those that are shipped; symbolic links elsewhere are not followed."""
 
     named: set[str] = field(default_factory=set)
     """The files that were read."""
 
     def path(self, name: str) -> Path:
-        path = self.folder / name
-        if "\0" in name or not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.folder)):
+        path, top = self.folder / name, shipped()["tiny"].parent
+        top = top if self.folder.is_relative_to(top) else self.folder
+        climbs = Path(os.path.normpath(name)).parts.count(os.pardir) > len(self.folder.relative_to(top).parts)
+        if "\0" in name or climbs or not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(top)):
             message = "this file is not in the folder of the question (copy it there, and start `crossopt ui` in that folder)"
             raise InstanceError(str(path), [Fault(1, 1, "", message)])
         self.named.add(name)

@@ -143,7 +143,7 @@ class Desk:
         except ValueError as error:
             raise RefusedError(f"time limit: {error}") from error
         number = self._next()
-        path = _written(found, self.folder / f"{number}-question", f"{file_name(name)}.yaml")
+        path = _written(found, self.folder / f"{number}-question" / found.folder.name, f"{file_name(name)}.yaml")
         arguments = ["solve", str(path), f"--engine={engine}", f"--time-limit={seconds!r}s", "--verbose"]
         arguments += [f"--out={self.folder / f'{number}.out.json'}", f"--log={self.folder / f'{number}.log'}"]
         label = name if engine == next(iter(family.engines)) else f"{name}, {engine}"
@@ -257,11 +257,11 @@ class Desk:
 
 
 def _written(found: Opened, folder: Path, name: str) -> Path:
-    """The question as a file, with links to the files that it names beside it."""
-    for beside in found.files:
-        (folder / beside).parent.mkdir(parents=True, exist_ok=True)
-        (folder / beside).symlink_to((found.folder / beside).absolute())
-    folder.mkdir(exist_ok=True)
+    """The question as a file, with links to the files that it names where it looks for them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for named in {os.path.normpath(name) for name in found.files if not Path(name).is_absolute()}:
+        (folder / named).parent.mkdir(parents=True, exist_ok=True)
+        (folder / named).symlink_to((found.folder / named).absolute())
     write_atomically(folder / name, found.text)
     return folder / name
 

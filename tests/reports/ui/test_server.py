@@ -165,6 +165,19 @@ def test_a_question_reads_no_file_outside_its_folder(name: str, page: TestClient
     assert "not in the folder of the question" in faults[0]["message"]
 
 
+def test_a_shipped_question_reads_shipped_files_and_no_others(page: TestClient) -> None:
+    """Files of another kind beside its own, but no path above all of them; it is solved from a copy with links to what it reads."""
+    text = (INSTANCES / "counts/image-networks-on-gpus.yaml").read_text(encoding="utf-8")
+    own = {"text": text, "origin": "image-networks-on-gpus"}
+    assert post(page, "/api/read", **own)["faults"] == []
+    for name in ("/etc/passwd", "../../pyproject.toml", "../../instances/layers/alexnet.json", "nowhere/../../../setup.py"):
+        (fault,) = post(page, "/api/read", **own | {"text": text.replace("../layers/alexnet.json", name)})["faults"]
+        assert "not in the folder of the question" in fault["message"], name
+    assert "not in the folder of the question" in str(
+        post(page, "/api/read", text=text.replace("resnet50.json", "../layers/alexnet.json"))["faults"]
+    )
+
+
 def test_a_question_reads_files_of_its_folder(page: TestClient, served: Served) -> None:
     (served.folder / "config.json").write_text('{"model_type": "made-up"}')
     (fault,) = post(page, "/api/read", text=OUTSIDE % "config.json")["faults"]
