@@ -7,7 +7,7 @@ BASE := $(VENV)/.base
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE := # tests start hundreds of processes, each of which would compile all modules anew
 
-.PHONY: demo test test-marked test-all lint compiled bench hunt accuracy-table published-plans gallery pages schema reference studies docs clean
+.PHONY: demo test test-marked test-all lint compiled bench bench-placement hunt accuracy-table published-plans gallery pages schema reference studies docs clean
 
 demo: $(BASE) # without the packages that only tests need, which `make test` adds
 	$(BIN)/solve instances/quickstart.yaml
@@ -40,6 +40,9 @@ schema reference: $(INSTALLED) # the JSON schemas of all files that are read; th
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.benchmarks
+
+bench-placement: $(INSTALLED) # make bench-placement GRAPHS=folder SECONDS=60, or GROWTH=1 for generated graphs
+	$(BIN)/python -m tests.benchmarks.placements $(if $(GROWTH),--growth,--optimum) --seconds $(or $(SECONDS),60) $(GRAPHS)
 
 hunt: $(INSTALLED) # hours: make hunt SECONDS=36000 SEED=7; looks for false proofs, and for files that break a command
 	$(BIN)/python -m tests.hunt --seconds $(or $(SECONDS),3600) --seed $(or $(SEED),1)

@@ -3,8 +3,8 @@
 FOLDER holds graphs in JSON, in any depth; `--authors FILE` adds what their authors' programs found (a CSV file with the columns input,
 algorithm, objective), `--experts FOLDER` the experts' splits (GRAPH_expert.json). Every graph is solved in a process of its own: stages to
 the proof, any blocks for `--seconds` at the most. `--optimum` prints only how near to the optimum each graph is solved, as stages and on
-any devices, or for latency below a folder of that name. `--growth` asks generated graphs with more and more operators and devices instead,
-and fits how the seconds until a gap of 1 % grow.
+any devices, or for latency below a folder of that name, beside the best of the simple rules (`make bench-placement`). `--growth` asks
+generated graphs with more and more operators and devices instead, and fits how the seconds until a gap of 1 % grow.
 """
 
 import csv
@@ -15,6 +15,7 @@ from argparse import ArgumentParser, Namespace
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -56,11 +57,12 @@ peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 took = time.monotonic() - began
 if not near and found.gap is not None and found.gap <= 0.01:
     near.append(took)
-print(json.dumps([found.value, found.bound, found.gap, found.status, took, peak, len(question.graph), found.proved_by, *near]))
+rules = min(((row.value, row.name) for row in found.baselines if row.value is not None), default=(None, ""))
+print(json.dumps([found.value, found.bound, found.gap, found.status, took, peak, len(question.graph), found.proved_by, rules, *near]))
 """
 
-Row = tuple[float | None, float | None, float | None, str, float, float, int, str, float | None]
-"""Value, bound, gap, status, seconds, MiB, nodes, proof, and seconds until a gap of 1 %."""
+Row = tuple[float | None, float | None, float | None, str, float, float, int, str, float | None, tuple[float | None, str]]
+"""Value, bound, gap, status, seconds, MiB, nodes, proof, seconds until a gap of 1 %, and the best of the rules with its name."""
 
 
 def main() -> None:
@@ -89,27 +91,28 @@ def solved(
     """What a process of its own answers."""
     asked = json.dumps([str(path), contiguity, seconds, devices, settings])
     done = subprocess.run([sys.executable, "-c", PROGRAM, asked], capture_output=True, text=True, check=True)
-    value, bound, gap, status, took, peak, nodes, by, *near = json.loads(done.stdout)
-    return value, bound, gap, status, took, peak, nodes, by, near[0] if near else None
+    value, bound, gap, status, took, peak, nodes, by, rules, *near = json.loads(done.stdout)
+    return value, bound, gap, status, took, peak, nodes, by, near[0] if near else None, (rules[0], rules[1])
 
 
 def optimum(options: Namespace) -> Iterator[str]:
     """One row a graph and problem: value, bound, gap, and who proves the bound."""
-    yield f"## How near to the optimum, at most {options.seconds:g} s each\n"
-    yield "| graph | nodes | problem | value, ms | bound, ms | gap | proved by | seconds |\n|---|---|---|---|---|---|---|---|"
-    for path in sorted(options.folder.rglob("*.json")):
+    yield f"## How near to the optimum, at most {options.seconds:g} s each ({date.today():%d %B %Y})\n"
+    yield f"| graph | nodes | problem | value, ms | bound, ms | gap | proved by | seconds | best rule |\n|{'---|' * 9}"
+    for path in graphs_below(options.folder):
         name, latency = name_of(path, options.folder), "latency" in path.parts
         for problem, contiguity in {"latency": ""}.items() if latency else {"stages": "stages", "any devices": "no"}.items():
             row = solved(path, contiguity, options.seconds, settings=("problem=latency",) if latency else ())
             figures = " | ".join("none" if figure is None else f"{figure:.7g}" for figure in row[:2])
             gap = "" if row[2] is None else "0" if row[3] == "OPTIMAL" else f"{row[2]:.3%}"
-            yield f"| {name} | {row[6]} | {problem} | {figures} | {gap} | {row[7]} | {row[4]:.1f} |"
+            rule = "none" if row[9][0] is None else f"{row[9][0]:.5g}, {row[9][1]}"
+            yield f"| {name} | {row[6]} | {problem} | {figures} | {gap} | {row[7]} | {row[4]:.1f} | {rule} |"
 
 
 def published(options: Namespace) -> Iterator[str]:
     """One row a graph: proofs, heuristics, authors."""
     folder, told = options.folder, figures_of(options.authors)
-    graphs = sorted(folder.rglob("*.json"))
+    graphs = graphs_below(folder)
     yield f"# Placements: proofs, heuristics and the authors' programs\n\n{' '.join((__doc__ or '').split())}\n"
     yield f"Busiest device in milliseconds; seconds of the clock in brackets behind it.\n\n## Stages\n\n{BRACKETS}\n"
     heads = [*STAGED, "experts", *(f"authors: {name}" for name in AUTHORS.values())]
@@ -129,6 +132,11 @@ def published(options: Namespace) -> Iterator[str]:
         cells = [baselines.get(name, "") for name in HEURISTICS]
         gap = "" if row[2] is None else f"{row[2]:.3%}"
         yield f"| {name_of(path, folder)} | {row[0]:.6g} | {row[1]:.6g} | {gap} | {row[4]:.0f} | {row[5]:.0f} | {' | '.join(cells)} |"
+
+
+def graphs_below(folder: Path) -> list[Path]:
+    """Graphs with devices; other JSON files are splits, or graphs of other problem types."""
+    return sorted(path for path in folder.rglob("*.json") if '"maxFPGAs"' in path.read_text(encoding="utf-8"))
 
 
 def name_of(path: Path, folder: Path) -> str:

@@ -32,13 +32,18 @@ _STATES, _IN_ALL = 1 << 13, 1 << 16
 _OPEN = (14, 13, 12, 11, 10, 9, 8, 7, 6, 5)
 """Open nets to which a graph is narrowed that is too wide, the first number that leaves few enough states."""
 
-_STEPS = 1 << 30
-"""Quanta of the limit."""
+_STEPS = 1 << 29
+"""Quanta of the limit: the load of no set and the limit together fit in 32 bits."""
+_NONE = np.int32(1 << 30)
+"""The load of a set that is not there, in the dynamic program."""
 _ENTRIES, _MOST, _FEWEST = 1 << 26, 1 << 16, 1 << 10
-"""Entries of the table of all states and prices, and the sum of all prices at the most and at the least."""
+"""Entries of the table of all states and prices that are used, and the sum of all prices at the most and at the least."""
+_SHARES = 4
+"""Accelerators up to which the table is as many times as long, as each can hold one of so many shares of all prices."""
 
 Choices: TypeAlias = NDArray[np.int16]
 """Twice the state before, plus 1 if the block is on the device; a row for each state, a column for each price."""
+Loads: TypeAlias = NDArray[np.int32]
 State = tuple[int, int]
 """Bits of the open nets that have a pin on the device, and of those that have one elsewhere."""
 
@@ -62,6 +67,7 @@ class Priceable:
     """Blocks that may be given prices: those that placements no busier than a limit leave, in whole quanta."""
 
     walk: Walk
+    cpu: Walk
     figures: Figures
     machine: Machine
     greatest: float
@@ -80,10 +86,10 @@ def priceable(blocks: Blocks, machine: Machine, greatest: float) -> Priceable | 
     walk = next(_walks(blocks, machine, greatest), None)
     if walk is None:
         return None
-    total = min(_ENTRIES // int(walk.states[-1]), _MOST)
+    total = min(_ENTRIES * min(machine.accelerators, _SHARES) // int(walk.states[-1]), _MOST)
     if total < max(_FEWEST, len(blocks)):
         return None
-    return Priceable(walk, figures, machine, greatest, int(floored([greatest], figures.quantum)[0]) + 1, total)
+    return Priceable(walk, walk_of_cpu(figures), figures, machine, greatest, int(floored([greatest], figures.quantum)[0]) + 1, total)
 
 
 def _walks(blocks: Blocks, machine: Machine, greatest: float) -> Iterator[Walk]:
@@ -124,7 +130,7 @@ def bound_by(ready: Priceable, prices: Whole) -> float | None:
     if len(prices) != count or prices.min() < 0 or prices.max() > ready.total + count or prices.sum() > ready.total + count:
         return None
     loads, _ = least_loads(ready.walk, prices, ready.limit)
-    work, _ = least_work(prices, np.array(ready.figures.cpu, np.int64), ready.limit if ready.machine.cpus else -1)
+    work, _ = least_loads(ready.cpu, prices, ready.limit)
     return in_time(ready, least_busiest_of(loads, work, ready.machine.accelerators, ready.machine.cpus))
 
 
@@ -153,6 +159,13 @@ def walk_along(sweep: Sweep, figures: Figures) -> Walk | None:
     return Walk(block, np.array(counts, np.int64), np.array(starts, np.int64), np.array(ways, np.int64))
 
 
+def walk_of_cpu(figures: Figures) -> Walk:
+    """The one state of a CPU, which pays for no nets."""
+    count = len(figures.cpu)
+    ways = [way for work in figures.cpu for way in ((0, 0, 1, work), (0, 0, 0, 0))]
+    return Walk(np.arange(count), np.arange(count + 1), 2 * np.arange(count + 1), np.array(ways, np.int64))
+
+
 def _after(state: State, step: Step, inside: bool) -> tuple[State, int]:
     here, elsewhere = state if inside else state[::-1]
     paid = sum(cost for cost, bit in step.nets if (elsewhere >> bit) & 1 and not (here >> bit) & 1)
@@ -162,45 +175,76 @@ def _after(state: State, step: Step, inside: bool) -> tuple[State, int]:
     return ((here, elsewhere) if inside else (elsewhere, here)), paid
 
 
-def least_loads(walk: Walk, prices: Whole, limit: int) -> tuple[Whole, Choices]:
-    """The least load of a set of each price, where it is within the limit, and how it came about."""
+def choices_for(walk: Walk, total: int) -> Choices:
+    """Room for how sets of prices up to this came about; what no set has is never read, and takes no memory."""
+    return np.empty((int(walk.states[-1]), total + 1), np.int16)
+
+
+def least_loads(walk: Walk, prices: Whole, limit: int, room: Choices | None = None) -> tuple[Whole, Choices]:
+    """The least load of a set of each price, where it is within the limit, and how it came about; `room` is written over."""
     total = int(prices.sum())
-    chosen = np.zeros((int(walk.states[-1]), total + 1), np.int16)
+    chosen = choices_for(walk, total) if room is None else room[:, : total + 1]
     sweep = _least_in_loops if COMPILES else _least_in_rows
-    return sweep(prices, walk.block, walk.states, walk.starts, walk.ways, limit, chosen), chosen
+    least = sweep(prices, walk.block, walk.states, walk.starts, walk.ways, limit, chosen)
+    return np.where(least <= limit, least.astype(np.int64), BEYOND), chosen
 
 
 @compiled
-def _least_in_loops(prices: Whole, block: Whole, states: Whole, starts: Whole, ways: Whole, limit: int, chosen: Choices) -> Whole:
-    total, reached = chosen.shape[1] - 1, 0
-    least = np.full((1, total + 1), BEYOND)
-    least[0, 0] = 0
+def _least_in_loops(prices: Whole, block: Whole, states: Whole, starts: Whole, ways: Whole, limit: int, chosen: Choices) -> Loads:
+    """Prices up to `reached` alone are looked at: no state holds more within the limit."""
+    least, reached = np.zeros((1, 1), np.int32), 0
     for step in range(len(block)):
         price = prices[block[step]]
-        after = np.full((states[step + 1] - states[step], total + 1), BEYOND)
+        after = np.full((states[step + 1] - states[step], reached + price + 1), _NONE)
         for way in range(starts[step], starts[step + 1]):
-            before, to, inside, cost = ways[way, 0], ways[way, 1], ways[way, 2], ways[way, 3]
+            before, to, inside = ways[way, 0], ways[way, 1], ways[way, 2]
             moved = price if inside else 0
-            for at in range(reached + 1):
-                load = least[before, at] + cost
-                if load <= limit and load < after[to, at + moved]:
-                    after[to, at + moved] = load
-                    chosen[states[step] + to, at + moved] = 2 * before + inside
-        least, reached = after, reached + price
-    found: Whole = least[0]
+            columns = slice(moved, moved + reached + 1)
+            cost = np.int32(min(ways[way, 3], limit + 1))
+            row = chosen[states[step] + to, columns]
+            _relax(least[before, : reached + 1], cost, after[to, columns], row, np.int16(2 * before + inside))
+        least, last = after, 0
+        for state in range(len(after)):
+            last = max(last, _within(after[state], limit))
+        reached = last
+    found = np.full(chosen.shape[1], _NONE)
+    for at in range(reached + 1):
+        found[at] = least[0, at]
     return found
 
 
-def _least_in_rows(prices: Whole, block: Whole, states: Whole, starts: Whole, ways: Whole, limit: int, chosen: Choices) -> Whole:
+@compiled
+def _relax(before: Loads, cost: np.int32, after: Loads, chosen: NDArray[np.int16], choice: np.int16) -> None:
+    """Takes the loads that are less than those after the step; without branches, so that the machine does many at a time."""
+    for at in range(len(before)):
+        load = before[at] + cost
+        better = load < after[at]
+        after[at] = load if better else after[at]
+        chosen[at] = choice if better else chosen[at]
+
+
+@compiled
+def _within(loads: Loads, limit: int) -> int:
+    """Makes loads beyond the limit none; the last column that is within it."""
+    last = 0
+    for at in range(len(loads)):
+        if loads[at] <= limit:
+            last = at
+        else:
+            loads[at] = _NONE
+    return last
+
+
+def _least_in_rows(prices: Whole, block: Whole, states: Whole, starts: Whole, ways: Whole, limit: int, chosen: Choices) -> Loads:
     """The dynamic program with all prices of a state at once, for use without a compiler."""
     total, reached = chosen.shape[1] - 1, 0
-    least = np.full((1, total + 1), BEYOND)
+    least = np.full((1, total + 1), _NONE)
     least[0, 0] = 0
     for step, price in enumerate(prices[block].tolist()):
-        after = np.full((int(states[step + 1] - states[step]), total + 1), BEYOND)
+        after = np.full((int(states[step + 1] - states[step]), total + 1), _NONE)
         for before, to, inside, cost in ways[starts[step] : starts[step + 1]].tolist():
             moved = slice(price * inside, price * inside + reached + 1)
-            load = least[before, : reached + 1] + cost
+            load = least[before, : reached + 1] + np.int32(min(cost, limit + 1))
             better = (load <= limit) & (load < after[to, moved])
             np.copyto(after[to, moved], load, where=better)
             np.copyto(chosen[states[step] + to, moved], np.int16(2 * before + inside), where=better)
@@ -216,30 +260,6 @@ def set_of(walk: Walk, prices: Whole, chosen: Choices, price: int) -> Mask:
         state, here = divmod(int(chosen[walk.states[step] + state, price]), 2)
         inside[block] = bool(here)
         price -= int(prices[block]) * here
-    return inside
-
-
-def least_work(prices: Whole, work: Whole, limit: int) -> tuple[Whole, Mask]:
-    """The least work of a CPU at each total price within the limit, and which blocks it takes; a CPU pays for no nets."""
-    total = int(prices.sum())
-    least, taken = np.full(total + 1, BEYOND), np.zeros((len(prices), total + 1), bool)
-    least[0] = 0
-    for block, (price, own) in enumerate(zip(prices.tolist(), work.tolist(), strict=True)):
-        if own > limit:
-            continue
-        fresh = least[: total + 1 - price] + own
-        better = (fresh <= limit) & (fresh < least[price:])
-        taken[block, price:] = better
-        least[price:] = np.where(better, fresh, least[price:])
-    return least, taken
-
-
-def taken_for(prices: Whole, taken: Mask, price: int) -> Mask:
-    """The blocks that a CPU takes for this price."""
-    inside = np.zeros(len(prices), bool)
-    for block in range(len(prices) - 1, -1, -1):
-        inside[block] = taken[block, price]
-        price -= int(prices[block]) if inside[block] else 0
     return inside
 
 

@@ -22,25 +22,28 @@ from crossopt.formulation.placement.throughput import Machine
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends.arrays import Session, SolveMonitor
 from crossopt.solvers.placement.bounds.prices import (
+    Choices,
     Priceable,
+    choices_for,
     in_time,
     least_busiest_of,
     least_loads,
-    least_work,
     priceable,
     set_of,
-    taken_for,
 )
 
 PROOF = "prices of the blocks, and the sets that a device can hold"
-_WIDEST, _WIDER, _NARROWER, _NARROWEST = 0.3, 1.3, 0.6, 1e-4
-"""The share by which prices may leave the best ones: at most, times as much after a better bound, after several that are none, at least."""
+_SHARE, _WIDEST, _WIDER, _NARROWER, _NARROWEST = 0.03, 0.3, 1.3, 0.6, 1e-4
+"""The share by which prices may leave the best ones: at first, at most, times as much after a better bound, after several that are none,
+and at least."""
 _FAILED, _PATIENCE = 8, 100
 """So many prices without a better bound are the sign to stay nearer, and to end."""
 _AHEAD, _NEARER, _NEAREST = 0.004, 0.8, 1e-4
 """By which share the load that sets may have is above the bound, and times as much where sets say no more."""
 _LEVELS = (0.0, 0.001, 0.004)
 """Sets within this relative distance of the best are considered too."""
+_COARSEST, _FEWEST, _FINER, _REFINED = 64, 2_048, 4, 24
+"""The sum of prices for each block at first, the least sum, and times as much after so many prices without a better bound."""
 _AGE, _KEPT = 8, 400
 """Sets that so often did not matter are dropped, once there are more than so many."""
 
@@ -59,11 +62,14 @@ class Course:
     """Where the prices stand."""
 
     ready: Priceable
-    cpu: Whole
     best_prices: Array
     master: Master
+    rooms: tuple[Choices, Choices]
+    """Where the dynamic programs of accelerators and CPUs write."""
+    total: int
+    """Of all prices, but for rounding: from coarse to fine."""
     best: int = 0
-    share: float = 0.05
+    share: float = _SHARE
     ahead: float = _AHEAD
     failed: int = 0
     stale: int = 0
@@ -87,24 +93,30 @@ def multiplier_bounds(blocks: Blocks, machine: Machine, limit: float, least: flo
     if not work.sum():
         return
     none = Master(np.zeros((0, len(work)), bool), np.zeros(0, bool), np.zeros(0, np.int64))
-    course = Course(ready, np.array(ready.figures.cpu, np.int64), work / work.sum(), none)
+    most = ready.total + len(work)
+    rooms = (choices_for(ready.walk, most), choices_for(ready.cpu, most))
+    course = Course(ready, work / work.sum(), none, rooms, min(max(_COARSEST * len(work), _FEWEST), ready.total))
     prices: Array | None = course.best_prices
     while prices is not None and course.stale < _PATIENCE and monotonic() < deadline:
-        quanta = np.rint(prices * (ready.total / prices.sum())).astype(np.int64)
+        quanta = np.rint(prices * (course.total / prices.sum())).astype(np.int64)
         found = in_time(ready, _bound_at(course, prices, quanta))
         if found > least:
             least = found
             yield ByPrices(least, quanta)
         if least >= limit:
             return
-        prices = _proposed(course, deadline)
+        if course.stale >= _REFINED and course.total < ready.total:
+            course.total, prices = min(_FINER * course.total, ready.total), course.best_prices
+            course.stale, course.failed, course.share, course.ahead = 0, 0, _SHARE, max(course.ahead, _AHEAD / 4)
+        else:
+            prices = _proposed(course, deadline)
 
 
 def _bound_at(course: Course, prices: Array, quanta: Whole) -> int:
     """The bound of these prices; the sets that are worth most by them are kept."""
     machine, walk, limit = course.ready.machine, course.ready.walk, course.ready.limit
-    loads, chosen = least_loads(walk, quanta, limit)
-    work, taken = least_work(quanta, course.cpu, limit if machine.cpus else -1)
+    loads, chosen = least_loads(walk, quanta, limit, course.rooms[0])
+    work, taken = least_loads(course.ready.cpu, quanta, limit, course.rooms[1])
     bound = least_busiest_of(loads, work, machine.accelerators, machine.cpus)
     course.failed, course.stale = course.failed + 1, course.stale + 1
     if bound > course.best:
@@ -118,7 +130,7 @@ def _bound_at(course: Course, prices: Array, quanta: Whole) -> int:
     levels = {int(np.flatnonzero(loads[: int(worth * (1.0 - level)) + 1] <= within)[-1]) for level in _LEVELS}
     _keep(course.master, [set_of(walk, quanta, chosen, level) for level in sorted(levels)], of_cpu=False)
     if machine.cpus:
-        _keep(course.master, [taken_for(quanta, taken, int(np.flatnonzero(work <= within)[-1]))], of_cpu=True)
+        _keep(course.master, [set_of(course.ready.cpu, quanta, taken, int(np.flatnonzero(work <= within)[-1]))], of_cpu=True)
     return bound
 
 

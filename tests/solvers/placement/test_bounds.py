@@ -40,11 +40,10 @@ from crossopt.solvers.placement.bounds.prices import (
     BEYOND,
     least_busiest_of,
     least_loads,
-    least_work,
     narrowed,
     set_of,
-    taken_for,
     walk_along,
+    walk_of_cpu,
 )
 from crossopt.solvers.placement.bounds.set_partitioning import PROOF as SET_PARTITIONING_PROOF
 from crossopt.solvers.placement.bounds.set_partitioning import multiplier_bounds
@@ -812,10 +811,11 @@ def test_least_loads_and_the_bound_are_what_enumeration_finds(seed: int, compile
         for worth in np.flatnonzero(found < BEYOND).tolist():
             inside = set_of(walk, prices, chosen, worth)
             assert (int(prices[inside].sum()), load_of(blocks, figures, tuple(inside.tolist()))) == (worth, loads[worth])
-    on_cpu, taken = least_work(prices, np.array(figures.cpu, np.int64), limit)
+    cpu = walk_of_cpu(figures)
+    on_cpu, taken = least_loads(cpu, prices, limit)
     assert on_cpu.tolist() == work
     for worth in np.flatnonzero(on_cpu < BEYOND).tolist():
-        assert int(np.array(figures.cpu)[taken_for(prices, taken, worth)].sum()) == work[worth]
+        assert int(np.array(figures.cpu)[set_of(cpu, prices, taken, worth)].sum()) == work[worth]
     for accelerators, cpus in ((1, 0), (2, 1), (3, 2)):
         least = least_busiest_of(found, on_cpu, accelerators, cpus)
         every = sorted({0, *loads, *work})
