@@ -227,7 +227,7 @@ class _Parser(argparse.ArgumentParser):
         if invalid := _INVALID.fullmatch(text):
             text = _no_choice(invalid[1], invalid[2], re.findall(r"'([^']*)'", invalid[3]))
         if text.endswith("expected one argument"):
-            text += " (write --option=VALUE where the value begins with -)"
+            text += " (write --option=VALUE where the value begins with -; no count is below 0)"
         self.exit(2, f"{self.prog}: {text}{f' (see `{self.prog} --help`)' if text.startswith('the following') else ''}\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - as the class above declares it
@@ -238,7 +238,7 @@ class _Parser(argparse.ArgumentParser):
 
     def _unknown(self, text: str) -> str:
         if not text.startswith("-"):
-            return f"{text!r} is one argument too many (see `{self.prog} --help`)"
+            return f"{text!r} is one argument too many (write a value without spaces, such as 30d; see `{self.prog} --help`)"
         name = text.partition("=")[0]
         guess = nearest(name, [option for option in self._option_string_actions if option.startswith("--")])
         return f"{name}: there is no such option ({f'did you mean {guess[0]}?' if guess else f'see `{self.prog} --help`'})"

@@ -22,7 +22,7 @@ USUAL_BATCH: Final = 4 * 2**20
 """Tokens of a step, an assumption: Llama 3 405B began with about as many and went to 16 million (arXiv:2407.21783)."""
 STACK: Final = "megatron-core"
 _GROUP: Final = re.compile(r"(?P<count>[0-9][0-9,]*)\s*[xX*]\s*(?P<name>\S+)|(?P<other>\S+?)\s*[:*]\s*(?P<number>[0-9][0-9,]*)")
-_COUNT: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<power>[kKmMbBgGtT]?)")
+_COUNT: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?(?:e\+?[0-9]{1,2})?)(?P<power>[kKmMbBgGtT]?)")
 _POWERS: Final = {"": 0, "k": 1, "m": 2, "b": 3, "g": 3, "t": 4}
 _ENDINGS: Final = re.compile(r"-(?:instruct|base|chat|hf|it|pt|bf16|fp8|v0\.\d|\d{4})$")
 _MOST: Final = 10**18

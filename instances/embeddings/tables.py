@@ -101,6 +101,8 @@ _SHARDINGS: Final[Mapping[str, Sharding]] = {
     "grid_shard": "grid", "data_parallel": "data",
 }  # fmt: skip
 _KERNELS: Final[Mapping[str, Kernel]] = {name: name for name in get_args(Kernel)}
+_TOP = 100
+"""Lines among which a question says its kind."""
 _FORM = "a list of tables, or a mapping with `tables`"
 
 
@@ -108,6 +110,8 @@ def tables_in(text: str, source: str) -> TableList:
     """The tables in the text of a JSON or CSV file; an InstanceError with every fault."""
     stripped = text.lstrip("\ufeff \t\r\n")
     if stripped[:1] not in {"{", "["}:
+        if any(line.startswith("kind:") for line in stripped.splitlines()[:_TOP]):
+            raise _refused(source, "this is a question, not a list of tables (ask it by `crossopt solve`)")
         if (lines := stripped.rstrip().count("\n")) > MOST_TABLES:
             raise _refused(source, _too_many(lines))
         return _listed([dict(row) for row in DictReader(StringIO(stripped))], {}, source)
@@ -166,7 +170,7 @@ def _listed(rows: Sequence[Any], head: Mapping[str, Any], source: str) -> TableL
             tables.append(table)
     faults += [Fault(1, 1, "tables", message) for message in faults_of_names([table.name for table in tables])]
     if not rows:
-        faults.append(Fault(1, 1, "tables", "there are no tables"))
+        faults.append(Fault(1, 1, "tables", "there are no tables (name,rows,dimension are columns of each)"))
     if faults:
         raise InstanceError(source, faults[:_SHOWN])
     return TableList(tuple(tables), head)

@@ -25,16 +25,16 @@ def embed(options: Namespace) -> int:
     try:
         question = read_given(text, KIND)
     except InstanceError as error:
-        usage("; ".join(dict.fromkeys(f"{_option(fault.path)}{fault.message}" for fault in error.faults)))
+        usage("; ".join(dict.fromkeys(f"{_option(fault.path, options.tables)}{fault.message}" for fault in error.faults)))
     return answer_written(options, KIND, "" if options.minimize == "fewest_devices" else "ms", Written(text), question, _USUAL)
 
 
-def _option(path: str) -> str:
-    """The option that writes the key at a path."""
+def _option(path: str, tables: str) -> str:
+    """The option that writes the key at a path, or the file of the tables."""
     name = path.rpartition(".")[2].partition("[")[0]
     if path.startswith("tables"):
-        return "TABLES: " if path in {"tables", "tables.file"} else f"{path}: "
-    return f"--{'minimize' if name == 'objective' else name.replace('_', '-')}: " if name else ""
+        return f"{tables}: " if path in {"tables", "tables.file"} else f"{tables}: {path}: "
+    return f"--{'minimize' if name == 'objective' else name.replace('_', '-')}: " if name else f"{tables}: "
 
 
 def _lines(options: Namespace) -> Iterator[str]:

@@ -199,12 +199,16 @@ def _text(graph: OperatorGraph) -> str:
 
 
 def read_network(path: Path, axes: dict[str, int]) -> OperatorGraph:
+    if path == Path("-"):
+        raise RefusedError("-: a graph is not read from standard input (name its file)")
     if not _is_network(path):
         if axes:
             raise RefusedError(f"--set: the axes of {path} have their lengths already (import the model itself)")
         return read_graph(path)
     if path.suffix.lower() == ".pt2":
         return read_torch(path, axes)
+    if not path.is_file():
+        raise RefusedError(f"{path}: there is no such file (check the name and the folder)")
     if find_spec("onnx") is None:
         raise RefusedError(f"{path}: reading ONNX needs the package onnx ({install_text('onnx')})")
     from crossopt.instances.operators.onnx_model import read_onnx  # noqa: PLC0415

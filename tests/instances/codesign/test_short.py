@@ -95,7 +95,13 @@ def test_what_is_no_model_is_refused_with_the_next_step(text: str, message: str,
 
 
 def test_counts_and_batches_by_hand() -> None:
-    assert (count_of("15T"), count_of("8k", 1024), count_of("2,048")) == (15e12, 8192, 2048)
+    assert (count_of("15T"), count_of("8k", 1024), count_of("2,048"), count_of("1e12"), count_of("2e+12")) == (
+        15e12,
+        8192,
+        2048,
+        1e12,
+        2e12,
+    )
     assert samples_in("512", 8192) == 512
     assert samples_in("4M", 8192) == 512, "4 x 2^20 / 8,192"
     assert samples_in("1k", 8192) == 1, "never less than a sample"
