@@ -490,7 +490,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         "formats of weights offered: bf16, fp8, fp8-block, fp4, int8, int4 (default: fp8 where the device has it; quality is not priced)"
     )
     parser.add_argument("--weights", metavar="NAMES", help=formats)
-    parser.add_argument("--cache", metavar="NAMES", help="formats of the cache offered: bf16, fp8")
+    parser.add_argument("--cache", metavar="NAMES", help="formats of the cache offered: bf16, fp8 (default: bf16; quality is not priced)")
     parser.add_argument("--mode", metavar="NAMES", help="prefill and decode together, apart, or both offered (default)")
     parser.add_argument(
         "--data", metavar="N", help="groups of ranks with attention of their own offered, such as 1,8 (models with experts)"

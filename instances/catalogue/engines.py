@@ -73,7 +73,7 @@ class EngineEntry:
     chunk: int
     """Most tokens of prompts in a step by its defaults."""
     cache: CacheFormat
-    """Of 8-bit checkpoints by its defaults."""
+    """Of measured runs of 8-bit checkpoints that state none."""
     fitted: str
     """Measured runs of the fit; empty where constants are another engine's."""
     errors: str = ""

@@ -56,6 +56,9 @@ MOST_DRAFTED: Final = 32
 MOST_DEVICES, MOST_SHAPES, MOST_TOKENS, MOST_PIECES, MOST_KINDS, MOST_CLASSES = 100_000, 200_000, 1 << 21, 256, 4, 6
 _BATCHES: Final = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 _POWERS: Final = (1, 2, 4, 8, 16)
+DEFAULT_CACHE: Final[tuple[CacheFormat, ...]] = ("bf16",)
+"""What every engine takes where neither its options nor the checkpoint name a format: their default `auto` is the type of the model
+(--kv-cache-dtype in the documentation of vLLM 0.25 and SGLang, 2026) or follows the checkpoint (KvCacheConfig of TensorRT-LLM 1.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ class ChoicesSection:
     prefill_batch: Annotated[CountChoice, Doc("prompts at once of a worker that only prefills, where all fit into a step")] = (1, 2, 4, 8)
     chunk: Annotated[CountChoice | None, Doc("most tokens of prompts in a step (chunked prefill); default: the engine's")] = None
     weights: Annotated[tuple[WeightFormat, ...], Choice(), Doc("formats of weights; default: fp8 where the device has it, else bf16")] = ()
-    cache: Annotated[tuple[CacheFormat, ...], Choice(), Doc("formats of the cache; default: the engine's")] = ()
+    cache: Annotated[tuple[CacheFormat, ...], Choice(), Doc("formats of the cache; default: bf16, with every engine")] = ()
     mode: Annotated[
         tuple[Mode, ...], Choice(), Doc("prefill and decode together on each copy, or apart on copies of their own (disaggregated)")
     ] = ("together", "apart")
@@ -555,7 +558,6 @@ def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], nod
     choices, entry = file.choices, ENGINES[file.engine]
     offered = tuple(one for one in choices.weights if len(file.hardware or ()) == 1 or PEAKS.get(one, "bf16") in (*peaks, "bf16"))
     weights = offered or choices.weights or (("fp8",) if "fp8" in peaks else ("bf16",))
-    narrow = entry.cache if any(one in PEAKS for one in weights) else "bf16"
     return Options(
         tensor=choices.tensor or tuple(one for one in _POWERS if one <= node and shape.heads % one == 0),
         pipeline=choices.pipeline,
@@ -567,7 +569,7 @@ def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], nod
         prefill_batch=choices.prefill_batch,
         chunk=choices.chunk or (entry.chunk,),
         weights=weights,
-        cache=choices.cache or (narrow,),
+        cache=choices.cache or DEFAULT_CACHE,
     )
 
 

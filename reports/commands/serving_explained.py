@@ -68,6 +68,9 @@ def changes(question: ServingQuestion) -> Iterator[tuple[str, ServingQuestion]]:
     if len(file.choices.mode) > 1 and question.output > 1:
         for mode in modes:
             yield f"{mode} alone", replace(question, file=replace(file, choices=replace(file.choices, mode=(mode,))))
+    if not any("fp8" in kind.options.cache for kind in question.kinds):
+        kinds = tuple(replace(kind, options=replace(kind.options, cache=("fp8",))) for kind in question.kinds)
+        yield "fp8 cache", replace(question, kinds=kinds)
     for what in ("memory", "memory bandwidth", "throughput", "link bandwidth"):
         yield f"half as much {what} again", roomier(question, what, _MORE)
 

@@ -7,7 +7,7 @@ from math import isfinite
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.engines import ENGINES, serving_kernels
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.instances.serving.question import JOINT, RequestClass, ServingQuestion, of_classes, with_chip
+from crossopt.instances.serving.question import DEFAULT_CACHE, JOINT, RequestClass, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import UNITS, Offer, broken, floors, priced
 from crossopt.reports.sheets.serving_views import USES, sections_of
 from crossopt.reports.sheets.sheet import Pairs, Section, Sheet, answer_sheet, baselines_in
@@ -187,11 +187,15 @@ def _beyond_text(question: ServingQuestion, said: ServingFigures, found: Replaye
 
 
 def _assumed_text(question: ServingQuestion) -> str:
-    """Formats of weights that the question does not name."""
-    offered = tuple(dict.fromkeys(weights for kind in question.kinds for weights in kind.options.weights))
-    if question.file.choices.weights or offered == ("bf16",):
-        return ""
-    return f"{' and '.join(offered)} weights; quality is not priced (--weights bf16)"
+    """Formats that the question does not name, and the options that name them."""
+    offered, choices, found = [kind.options for kind in question.kinds], question.file.choices, list[tuple[str, str]]()
+    weights = dict.fromkeys(form for options in offered for form in options.weights)
+    if not choices.weights and tuple(weights) != ("bf16",):
+        found.append((f"{' and '.join(weights)} weights", "--weights bf16"))
+    if not choices.cache:
+        found.append((f"{' and '.join(DEFAULT_CACHE)} cache", "--cache bf16,fp8"))
+    names, options = [", ".join(part) for part in zip(*found, strict=True)] or ["", ""]
+    return f"{names}; quality is not priced ({options})" if names else ""
 
 
 def _replay_text(found: Replayed) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from crossopt.instances.question import read_again
+from crossopt.instances.question import read_again, read_given
 from crossopt.instances.serving.question import ServingQuestion
 from crossopt.reports.cli import main
 from crossopt.reports.commands.asking import read_saved
@@ -261,11 +261,20 @@ def test_what_cannot_be_launched_is_refused_in_a_sentence(tmp_path: Path, capsys
 
 def test_formats_that_are_assumed_are_said_and_those_that_are_named_are_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(LINE) == 0
-    assert "assumed fp8 weights; quality is not priced (--weights bf16)" in said(capsys)
+    assert "assumed fp8 weights, bf16 cache; quality is not priced (--weights bf16, --cache bf16,fp8)" in said(capsys)
     assert main([*LINE, "--verbose"]) == 0
-    assert "assumed: fp8 weights; quality is not priced" in said(capsys)
+    assert "assumed: fp8 weights, bf16 cache; quality is not priced" in said(capsys)
     assert main([*LINE, "--weights", "fp8"]) == 0
+    assert "assumed bf16 cache; quality is not priced (--cache bf16,fp8)" in said(capsys)
+    assert main([*LINE, "--weights", "fp8", "--cache", "bf16"]) == 0
     assert "assumed" not in said(capsys)
+
+
+def test_formats_that_are_not_named_are_the_same_with_every_engine() -> None:
+    """A comparison of engines is none of formats."""
+    text = "kind: serving\nmodel: llama3-70b\nhardware: h200\ndevices: 8\nrequests: {input: 2000, output: 200}\nengine: "
+    engines = [read_given(f"{text}{name}\n", "serving").kinds[0].options for name in ("vllm", "sglang", "trtllm", "eager")]
+    assert {(one.weights, one.cache) for one in engines} == {(("fp8",), ("bf16",))}
 
 
 def test_limits_of_means_are_exceeded_in_the_replay_and_those_of_percentiles_are_not(capsys: pytest.CaptureFixture[str]) -> None:
@@ -382,6 +391,7 @@ def test_explaining_says_what_each_change_is_worth(tmp_path: Path, capsys: pytes
         "limits at mean",
         "together alone",
         "half as much memory bandwidth again",
+        "fp8 cache",
     ):
         assert part in text
     assert main(["explain", str(saved), "--json"]) == 0
