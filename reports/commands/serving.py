@@ -3,7 +3,7 @@
 import json
 import re
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
@@ -174,8 +174,8 @@ def export_flags(path: Path, form: str) -> str:
         lines += ["", f"# {copies_text(copies)}", command_of(engine, question, copies.shape, place)]
     if any(shape.classes for shape in shapes):
         lines += ["", "# a router in front sends each class of requests to its own workers"]
-    if apart := [shape for shape in shapes if shape.role != "both"]:
-        lines += ["", *(f"# {text}" for text in _router(engine, apart))]
+    if any(shape.role != "both" for shape in shapes):
+        lines += ["", *_front(engine, result.answer.workers)]
     return "\n".join(lines) + "\n"
 
 
@@ -239,7 +239,13 @@ def command_of(engine: str, question: ServingQuestion, shape: Shape, place: int)
     lengths = [(length, str(context))] if context is not None else []
     rows = [f"{option} {quote(value)}" if value else option for option, value in (*port, *flags(question, shape, place), *lengths)]
     side = f"VLLM_NIXL_SIDE_CHANNEL_PORT={_SIDE + _APART * place} " if engine == "vllm" and shape.role != "both" else ""
-    return " \\\n  ".join([f"{side}{start} {quote(_name(question))}", *rows])
+    file = _written(_settings_name(place), _trtllm_settings(question, shape)) if engine == "trtllm" else ""
+    return file + " \\\n  ".join([f"{side}{start} {quote(_name(question))}", *rows])
+
+
+def _written(name: str, lines: Iterable[str]) -> str:
+    """A command of the shell that writes a file."""
+    return "\n".join([f"cat > {name} <<'END'", *lines, "END", ""])
 
 
 def _name(question: ServingQuestion) -> str:
@@ -269,16 +275,26 @@ def _remarks(engine: str, question: ServingQuestion) -> Iterator[str]:
 def _remarks_of_shapes(engine: str, question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[str]:
     """What drafts and groups with attention of their own need beside the options."""
     drafted, data = max(shape.drafted for shape in shapes), [shape for shape in shapes if shape.data > 1]
-    if drafted and engine != "trtllm" and not (question.model and question.model.prediction_layers):
+    if drafted and not (question.model and question.model.prediction_layers):
         yield "DRAFT_MODEL is the name of an EAGLE-3 draft model for this model"
-    if drafted and engine == "trtllm":
-        kind = "MTP" if question.model and question.model.prediction_layers else "Eagle"
-        length = f"{'num_nextn_predict_layers' if kind == 'MTP' else 'max_draft_len'}: {drafted}"
-        yield f"add --extra_llm_api_options FILE with speculative_config: {{decoding_type: {kind}, {length}}}"
     if data and engine == "vllm":
         yield "--max-num-seqs counts the requests of each data-parallel rank"
-    if data and engine == "trtllm":
-        yield "add --extra_llm_api_options FILE with enable_attention_dp: true, for which groups have one rank each (choices.data = tensor)"
+    if engine == "trtllm":
+        yield "options are those of TensorRT-LLM 1.3; --max_batch_size counts the requests of each rank with attention of its own"
+    if engine == "trtllm" and any(shape.data != shape.tensor for shape in data):
+        yield "enable_attention_dp gives each rank a group of its own: other groups are not launched (solve with choices.data = tensor)"
+    for form in sorted({shape.weights for shape in shapes} - {"bf16"}):
+        if engine == "trtllm" or form not in ("fp8", "fp8-block"):
+            yield f"{form} weights: the model must be a checkpoint in that format, which {engine} takes as it is"
+    if engine == "trtllm" and any(shape.cache == "bf16" for shape in shapes):
+        yield "bf16 cache: a checkpoint whose hf_quant_config.json has a kv_cache_quant_algo gets that format instead"
+
+
+def _front(engine: str, workers: Sequence[Copies]) -> Iterator[str]:
+    """Lines about what stands in front of prefill and decode workers."""
+    yield from (f"# {text}" for text in _router(engine, [copies.shape for copies in workers]))
+    if engine == "trtllm":
+        yield _written("disaggregated.yaml", _disaggregated(workers)) + "trtllm-serve disaggregated -c disaggregated.yaml"
 
 
 def _router(engine: str, shapes: Sequence[Shape]) -> Iterator[str]:
@@ -288,15 +304,14 @@ def _router(engine: str, shapes: Sequence[Shape]) -> Iterator[str]:
     match engine:
         case "vllm":
             yield "such as that of vLLM's NixlConnector guide, or llm-d; across hosts VLLM_NIXL_SIDE_CHANNEL_HOST is needed (own address)"
-            if len({shape.tensor for shape in shapes}) > 1:
+            if len({shape.tensor for shape in shapes if shape.role != "both"}) > 1:
                 yield "tensor degrees differ: see whether the compatibility matrix of NixlConnector has them for this model"
         case "sglang":
             prefill, decode = f"--prefill http://HOST:{ports['prefill']} {_BOOTSTRAP}", f"--decode http://HOST:{ports['decode']}"
             yield "with --prefill and --decode again for every worker:"
             yield f"python -m sglang_router.launch_router --pd-disaggregation {prefill} {decode}"
         case _:
-            yield "trtllm-serve disaggregated -c FILE, with the URLs of context_servers and generation_servers; and each worker above needs"
-            yield "--extra_llm_api_options FILE with cache_transceiver_config: {backend: UCX}, which this does not write"
+            yield "in disaggregated.yaml below each HOST is that of one copy, with its port"
 
 
 _PORTS: Final = {"vllm": 8100, "sglang": 30000, "trtllm": 8100}
@@ -377,8 +392,7 @@ def _sglang(question: ServingQuestion, shape: Shape, place: int) -> Flags:
 
 
 def _trtllm(question: ServingQuestion, shape: Shape, place: int) -> Flags:
-    """https://nvidia.github.io/TensorRT-LLM, commands of trtllm-serve."""
-    del place
+    """https://nvidia.github.io/TensorRT-LLM, commands of trtllm-serve, 1.3."""
     yield "--tp_size", str(shape.tensor)
     if shape.pipeline > 1:
         yield "--pp_size", str(shape.pipeline)
@@ -386,7 +400,39 @@ def _trtllm(question: ServingQuestion, shape: Shape, place: int) -> Flags:
         yield "--ep_size", str(shape.expert)
     yield "--max_batch_size", _sequences(question, shape)
     yield "--max_num_tokens", str(shape.chunk)
-    yield "--kv_cache_free_gpu_memory_fraction", _share(question)
+    yield "--extra_llm_api_options", _settings_name(place)
+
+
+def _settings_name(place: int) -> str:
+    """The file with what trtllm-serve has no options for."""
+    return f"worker{place + 1}.yaml"
+
+
+def _trtllm_settings(question: ServingQuestion, shape: Shape) -> Iterator[str]:
+    """https://nvidia.github.io/TensorRT-LLM, LLM API of 1.3 (TorchLlmArgs, KvCacheConfig) and its guide of disaggregated serving."""
+    cache = "fp8" if shape.cache == "fp8" else "auto"
+    yield f"kv_cache_config: {{dtype: {cache}, free_gpu_memory_fraction: {_share(question)}}}"
+    if shape.role != "decode":
+        yield "enable_chunked_prefill: true"
+    if shape.data > 1:
+        yield "enable_attention_dp: true"
+    if shape.drafted:
+        own = question.model is not None and question.model.prediction_layers > 0
+        kind = "MTP, num_nextn_predict_layers" if own else "Eagle, speculative_model: DRAFT_MODEL, max_draft_len"
+        yield f"speculative_config: {{decoding_type: {kind}: {shape.drafted}}}"
+    if shape.role == "prefill":
+        yield "disable_overlap_scheduler: true"
+    if shape.role != "both":
+        yield f"cache_transceiver_config: {{backend: UCX, max_tokens_in_buffer: {question.input}}}"
+
+
+def _disaggregated(workers: Sequence[Copies]) -> Iterator[str]:
+    """The server of TensorRT-LLM in front of prefill and decode workers."""
+    yield from ("hostname: 0.0.0.0", "port: 8000", "backend: pytorch")
+    for name, role in (("context_servers", "prefill"), ("generation_servers", "decode")):
+        places = [(place, copies.count) for place, copies in enumerate(workers) if copies.shape.role == role]
+        yield from (f"{name}:", f"  num_instances: {sum(count for _, count in places)}", "  urls:")
+        yield from (f"  - HOST:{_port('trtllm', place)}" for place, count in places for _ in range(count))
 
 
 class _Command(NamedTuple):

@@ -415,6 +415,27 @@ def test_the_best_workers_of_each_part_matched_are_a_baseline(capsys: pytest.Cap
     assert "as good: matched" in text
 
 
+def test_tensorrt_llm_is_launched_with_formats_and_transfers_of_the_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file for each shape, and one for the server in front, with an address for each copy."""
+    out = tmp_path / "r.json"
+    assert main([*LINE, "--mode", "apart", "--engine", "trtllm", "--cache", "fp8", "--at", "mean", "--out", str(out)]) == 0
+    capsys.readouterr()
+    assert main(["export", str(out), "--as", "trtllm"]) == 0
+    text = capsys.readouterr().out
+    files = {name: yaml.safe_load(lines) for name, lines in re.findall(r"(?ms)^cat > (\S+) <<'END'\n(.*?)^END$", text)}
+    front = files.pop("disaggregated.yaml")
+    workers = json.loads(out.read_text(encoding="utf-8"))["answer"]["workers"]
+    assert [f"--extra_llm_api_options {name}" in text for name in files] == [True] * len(workers)
+    for worker, settings in zip(workers, files.values(), strict=True):
+        prefill = worker["shape"]["role"] == "prefill"
+        assert settings["kv_cache_config"] == {"dtype": "fp8", "free_gpu_memory_fraction": 0.9}
+        assert settings["cache_transceiver_config"] == {"backend": "UCX", "max_tokens_in_buffer": 2000}
+        assert [settings.get(name, False) for name in ("disable_overlap_scheduler", "enable_chunked_prefill")] == [prefill] * 2
+        servers = front["context_servers" if prefill else "generation_servers"]
+        assert servers["num_instances"] == len(servers["urls"]) == worker["count"]
+    assert "fp8 weights: the model must be a checkpoint in that format" in text
+
+
 @pytest.mark.thorough
 def test_drafts_and_groups_with_attention_of_their_own_are_launched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "r.json"
