@@ -163,6 +163,7 @@ def test_spreadsheets_have_every_digit_and_pages_every_stage(name: str, tmp_path
     assert {repr(baseline["value"]) for baseline in data["baselines"] if baseline["value"] is not None} <= values
 
 
+@pytest.mark.process
 def test_a_placement_is_shown_without_a_module_of_chips() -> None:
     """What all kinds share imports no kind."""
     loading = "import sys; from crossopt.reports.cli import main; main(sys.argv[1:])"

@@ -9,8 +9,9 @@ import pytest
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.reports.commands import progress
+from crossopt.reports.render.terminal import terminal
 from crossopt.reports.render.width import coloured, fitted, page_width, wants_colour
-from crossopt.reports.shown import text_of
+from crossopt.reports.shown import sheet_of
 from crossopt.solvers.answer import Progress
 from tests.paths import INSTANCES
 from tests.reports.answers import answered
@@ -91,10 +92,10 @@ def test_wide_terminals_are_used_up_to_120_signs(monkeypatch: pytest.MonkeyPatch
 def test_an_answer_is_drawn_on_terminals_of_any_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sheet itself fits, so that no line is wrapped twice; below 60 columns it is drawn for 60."""
     question = read_instance(INSTANCES / "tiny.yaml")
-    result = answered(question)
+    sheet = sheet_of("codesign", question, answered(question))
     for columns in range(20, 121):
         monkeypatch.setenv("COLUMNS", str(columns))
-        text = text_of("codesign", question, result)
+        text = terminal(sheet)
         assert fitted(text) == text
         assert max(map(len, text.splitlines())) <= max(columns, 60)
 

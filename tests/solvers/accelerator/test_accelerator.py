@@ -569,7 +569,7 @@ TECHNOLOGY = {
         {"passes": "forward", "batch": 1},
         {"tensor": [1, 2], "bandwidth": "1 TB/s", "batch": 1},
         {"objective": "energy", "time_limit": "7 ms"},
-        {"objective": "area", "time_limit": "1.6 ms", "tensor": [1, 2, 3], "bandwidth": "1 TB/s"},
+        pytest.param({"objective": "area", "time_limit": "1.6 ms", "tensor": [1, 2, 3], "bandwidth": "1 TB/s"}, marks=pytest.mark.thorough),
     ],
 )
 def test_a_chip_of_a_technology_and_its_stages_are_the_best_of_all(tmp_path: Path, changes: dict[str, Any]) -> None:
