@@ -240,6 +240,8 @@ class _Parser(argparse.ArgumentParser):
         if not text.startswith("-"):
             return f"{text!r} is one argument too many (write a value without spaces, such as 30d; see `{self.prog} --help`)"
         name = text.partition("=")[0]
+        if name == "--verbose" and self.prog.endswith(" plan"):
+            return "--verbose: plan has none (keep the question by --save run.yaml, then `crossopt solve run.yaml --verbose`)"
         guess = nearest(name, [option for option in self._option_string_actions if option.startswith("--")])
         return f"{name}: there is no such option ({f'did you mean {guess[0]}?' if guess else f'see `{self.prog} --help`'})"
 

@@ -145,6 +145,7 @@ COMMANDS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("place no.onnx --devices 4xh100", 2, ("no.onnx: there is no such file", "check the name")),
     ("place - --devices 4xh100", 2, ("a graph is not read from standard input", "name its file")),
     ("embed empty.json --devices 8", 2, ("empty.json: there are no tables", "name,rows,dimension")),
+    ("plan llama3-8b --gpus 64xh100 --verbose", 2, ("--verbose: plan has none", "crossopt solve run.yaml --verbose")),
     ("embed q.yaml --devices 8", 2, ("q.yaml: this is a question, not a list of tables", "crossopt solve")),
     ("plan llama3-8b --gpus 64xh100 --tokens 1T --deadline 30 days", 2, ("'days' is one argument too many", "30d")),
     ("solve -", 3, ("standard input is empty", "crossopt solve - < FILE")),
