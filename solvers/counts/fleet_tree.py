@@ -137,7 +137,8 @@ def _looked(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], around
             if shortfall(walk.form, highs, emptying) > 0:
                 return _Box(lows, highs, leaf_of(emptying, empty=True), None, None)
         classes = len(walk.form.loads)
-        duals = np.zeros(classes) if solved.duals is None or not len(solved.duals) else np.nan_to_num(solved.duals[:classes])
+        duals = np.zeros(classes) if solved.duals is None or not len(solved.duals) else solved.duals[:classes]
+        duals = duals if np.isfinite(duals).all() else np.nan_to_num(duals)
         prices = [max(round(dual * walk.scale), 0) for dual in duals.tolist()]
         bound = fleet_bound(walk.form, lows, highs, walk.scale, prices)
         figures = None if solved.figures is None or not len(solved.figures) else solved.figures[: len(lows)]
