@@ -856,6 +856,7 @@ def test_no_placement_is_below_the_bound_of_a_narrowed_graph(seed: int, monkeypa
     asked = asked_for(seed)
     true, blocks, machine = truth_of(seed), blocks_of(asked.graph, staged=False), machine_of(asked)
     monkeypatch.setattr(columns, "_PATIENCE", 4)
+    monkeypatch.setattr(columns, "_REFINED", 2)  # prices become finer on the way
     monkeypatch.setattr(counting, "_MOST", 1 << 12)
     whole = max(set_partitioning_bounds(blocks, machine, 1.3 * true), default=0.0)
     monkeypatch.setattr(counting, "_STATES", 4)
