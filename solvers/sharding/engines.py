@@ -209,6 +209,8 @@ _HORIZON = 120.0
 """Default time limit of a search in seconds."""
 _SEARCHED = 10_000
 """Pairs from which a search goes before the relaxation."""
+_SHARE = 0.25
+"""Of the time that is left, the most that it takes."""
 _FEW, _NEAR = 50_000, 200
 """Pairs of which the integer model takes seconds, and the part of the cost to which a bound has to be near before they are counted."""
 _SPARED, _WRITTEN = 0.04, 1.0
@@ -218,10 +220,10 @@ _SPARED, _WRITTEN = 0.04, 1.0
 def model_after_search(run: Run) -> None:
     """The engine `milp`: where the relaxation takes longer than a search, its bound leaves less to relax."""
     run.tick()
-    if run.core.pairs >= _SEARCHED:
-        warm_search(run.watch, lambda: run.left <= 0.0)
+    if COMPILES and run.core.pairs >= _SEARCHED:
         descend(run)
-        search_shortly(run)
+        warm_search(run.watch, lambda: run.left <= 0.0)
+        search_shortly(run, _SHARE * run.left)
     milp(run)
 
 

@@ -461,18 +461,22 @@ def search_for(run: Run, seconds: float, suffices: Callable[[], bool] = bool) ->
     return sufficient
 
 
-def search_shortly(run: Run) -> None:
-    """Offers what a climb of so many rounds bounds, and then what walks of so many steps find."""
+def search_shortly(run: Run, seconds: float) -> None:
+    """Offers what a climb of so many rounds bounds, and then what walks of so many steps find, or as many as the time allows."""
     run.label = "multipliers and neighbourhoods"
-    ascent, steps = ascent_of(run.core), count(1)
-    climb(ascent, lambda _: not run.enough(), _ROUNDS)
+    ascent, steps, until = ascent_of(run.core), count(1), monotonic() + seconds
+
+    def going() -> bool:
+        return not run.enough() and monotonic() < until
+
+    climb(ascent, lambda _: going(), _ROUNDS)
     cooling = cooling_of(ascent)
     for turn in range(_ROUNDS):
-        cool(ascent, cooling, partial(float, turn / _ROUNDS), lambda: not run.enough(), 1)
+        cool(ascent, cooling, partial(float, turn / _ROUNDS), going, 1)
     proof_of(ascent, run.bound_proved)
     walker = walker_of(run.core, ascent.labels, ascent.multipliers, run.limits.seed)
     random = np.random.default_rng(run.limits.seed)
-    quest = _SharedState(run.core, ascent, lambda: 1.0 if run.enough() else next(steps) / _STEPS, partial(_report, run), walker, random)
+    quest = _SharedState(run.core, ascent, lambda: next(steps) / _STEPS if going() else 1.0, partial(_report, run), walker, random)
     if run.chosen is not None:
         quest.offer(run.chosen)
     fit = _begin(quest, 0, quest.clock())

@@ -476,7 +476,7 @@ def test_a_short_search_before_the_model_leaves_the_optimum_and_repeats_itself(m
         one, other, full = (_run(core) for _ in range(3))
         for short in (one, other):
             short.bound_proved(no_dual(core))
-            search.search_shortly(short)
+            search.search_shortly(short, inf)
         assert one.chosen is not None
         assert other.chosen is not None
         assert np.array_equal(one.chosen, other.chosen)
