@@ -402,6 +402,8 @@ class Instance:
     """Whether measured runs of the stack on the device, where that is bought, fitted the constants."""
     reserve_given: bool = False
     """Whether the question states the reserved memory of each device."""
+    nodes_given: bool = True
+    """Whether the question says how many devices a node holds, or every dimension of the network."""
     goal: Goal | None = None
     """The whole run, whose limits are in the budget as a step time."""
     ceilings: tuple[tuple[str, float], ...] = ()

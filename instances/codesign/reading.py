@@ -83,9 +83,8 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     levels, cluster = levels_of(file.cluster, _usual_node(file), report)
     hardware, ranges = _hardware(file, levels, report)
     prices = prices_of(file, hardware, report)
-    options = None
-    if workload is not None and cluster is not None and not _too_large(file, workload):  # whose divisors would take days
-        options = plan_options(file.choices, workload, cluster, report)
+    small = workload is not None and cluster is not None and not _too_large(file, workload)  # the divisors of others would take days
+    options = plan_options(file.choices, workload, cluster, report) if small and workload is not None and cluster is not None else None
     if not (sound and apart) or workload is None or cluster is None or hardware is None or options is None:
         return None
     sites = None if file.sites is None else _groups(file, whole, report)
@@ -111,6 +110,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         priced_by=_constants_text(file, stack),
         calibrated=file.hardware is None or is_calibrated(device_given(file.hardware)[0], file.launcher),
         reserve_given=file.cluster.reserved_memory is not None,
+        nodes_given=file.cluster.devices_per_node is not None or file.cluster.network is not None,
         ranges=(*ranges, *(price_ranges(prices) if prices is not None and file.objective == "cost_per_token" else ())),
         others=_others(file, levels, ranges, report),
     )

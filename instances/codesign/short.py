@@ -85,7 +85,7 @@ def device_named(text: str) -> str:
     wanted = text.casefold()
     if wanted in known:
         return wanted
-    begun = [name for name in known if name.startswith(f"{wanted}-")] or [name for name in known if name.startswith(wanted)]
+    begun = [name for name in known if name.startswith(f"{wanted}-")] or [name for name in known if _begins(name, wanted)]
     if len(begun) == 1:
         return begun[0]
     if begun:
@@ -94,6 +94,11 @@ def device_named(text: str) -> str:
     raise ValueError(
         f"{quoted(text)} is no device that is known ({f'did you mean {guess[0]}? ' if guess else ''}see `crossopt list hardware`)"
     )
+
+
+def _begins(name: str, start: str) -> bool:
+    """Whether a name begins so, not within a number: an H20 is no H200."""
+    return name.startswith(start) and not (start[-1:].isdigit() and name[len(start) : len(start) + 1].isdigit())
 
 
 def model_named(text: str) -> tuple[str, str]:

@@ -69,6 +69,8 @@ _DOUBLINGS, _MOST = 7, 2**17
 """How often a number of devices that is too small is doubled, and up to how many."""
 _FEW_TOKENS, _MANY_TOKENS, _FAR = USUAL_BATCH // 16, USUAL_BATCH * 16, 4
 """Tokens of a step below and above which a batch is unusual, and times its usual sequence that a model has to be stretched for."""
+_SOONER, _LITTLE = 0.9, 1.05
+"""Times the days and the money of the cheapest run: others within both are shown, too."""
 _NEXT_BEST = 4
 """Numbers of devices of one kind that a saved result names beside its own."""
 _NEIGHBOURS = 2
@@ -147,6 +149,7 @@ def _as_json(best: Tried, tried: Sequence[Tried]) -> str:
         "compared": rows,
         "caveats": [
             *_unusual(best),
+            *_few_samples(best),
             *(note.text for context in [context_in(best.question, best.result)] if context for note in caveats_of(context)),
         ],
         "result": plain_result(best.result),
@@ -366,11 +369,12 @@ def _verdict_text(best: Tried, tried: Sequence[Tried], options: Namespace, follo
     rows = brief_of(context, led=True)[:-1] if context else (*(("why", reason) for reason in _reasons(best)), *_fitting(best, tried))
     unusual, usual = _unusual(best), [row for row in rows if row[0] == "caveat"]
     rows = tuple(row for row in rows if row[0] != "caveat") + tuple(("caveat", caveat) for caveat in unusual)
-    rows += tuple(usual[: max(len(usual) - len(unusual), 1)])
+    rows += tuple(usual[: max(len(usual) - len(unusual), 1)]) + tuple(("caveat", caveat) for caveat in _few_samples(best))
     sections = [Section("Devices compared", (_table(tried), _untried(tried, options.mode)))] if len(tried) > 1 else []
     saved = options.save or Path("run.yaml")
     if options.mode != "fewest" and (tied := _tied(best, tried, paid=options.mode == "cheapest")):
         rows += (("ties", f"{tied}: {TIED}"),)
+    rows += _sooner(best, tried) if options.mode == "cheapest" else ()
     rows += (("next", following or _following(best, tried, options, saved)),)
     headline = f"{best.result.question['name']}   {_verdict(best)}"
     return brief(headline, rows, sections)
@@ -400,17 +404,34 @@ def _tied(best: Tried, tried: Sequence[Tried], *, paid: bool) -> str:
     return listed([f"{found[index][0].group.count:,} {found[index][0].group.device}" for index in tied])
 
 
+def _sooner(best: Tried, tried: Sequence[Tried]) -> tuple[tuple[str, str], ...]:
+    """The soonest of other devices that cost little more, where they are clearly sooner."""
+    others = [trial for trial in tried if trial.in_time and trial.seconds < _SOONER * best.seconds and trial.money <= _LITTLE * best.money]
+    if not others:
+        return ()
+    soonest = min(others, key=lambda trial: trial.seconds)
+    surely = ", in time over the likely range" if soonest.punctual == "yes" != best.punctual else ""
+    more = f"{soonest.money - best.money:,.0f} USD more"
+    return (("sooner", f"{days_of(soonest.seconds)} on {soonest.group.count:,} {soonest.group.device} for {more}{surely}"),)
+
+
+def _few_samples(best: Tried) -> list[str]:
+    """That a batch has fewer samples than there are devices: replicas alone cannot use them all."""
+    model, count = best.question.workload, best.group.count
+    if not isinstance(model, Transformer) or model.global_batch >= count:
+        return []
+    return [f"the batch of {several(model.global_batch, 'sample')} is smaller than the {count:,} devices"]
+
+
 def _unusual(best: Tried) -> list[str]:
     """What a reader has to know of a batch or a context that few runs have."""
-    model, count, found = best.question.workload, best.group.count, list[str]()
+    model, found = best.question.workload, list[str]()
     if not isinstance(model, Transformer):
         return found
     tokens, usual = (
         model.global_batch * model.sequence,
         None if model.name not in registered_names("workloads") else registered(model.name).transformer,
     )
-    if model.global_batch < count:
-        found.append(f"the batch of {several(model.global_batch, 'sample')} is smaller than the {count:,} devices")
     if not _FEW_TOKENS <= tokens <= _MANY_TOKENS:
         found.append(f"a step has {tokens:,} tokens: runs of large models have about {USUAL_BATCH:,} (--batch {USUAL_BATCH // 2**20}M)")
     if usual is not None and model.sequence > _FAR * usual.sequence:
@@ -504,5 +525,5 @@ def _following(best: Tried, tried: Sequence[Tried], options: Namespace, saved: P
         more = "more devices" if fits is None else f"--gpus {fits.group.name}"
         return f"{more}, or another precision or stack; {keep}`crossopt explain {saved}` says which limits clash"
     late = "" if best.in_time else " --set goal.deadline=null"
-    fewest = "" if best.in_time or options.mode == "fewest" else "--fewest seeks how many devices keep the deadline; "
+    fewest = "" if best.in_time or options.mode == "fewest" else "--fewest: how many devices keep the deadline; "
     return f"{fewest}{keep}`crossopt solve {saved}{late} --out run.json --verbose`; `crossopt export run.json --as {form}`"

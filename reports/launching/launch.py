@@ -16,14 +16,15 @@ from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan
 from crossopt.crossflow.recomputation import mode_for
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.entries import Numerics
+from crossopt.instances.catalogue.entries import USUAL, Numerics
 from crossopt.instances.catalogue.huggingface import config_in, numerics_in, transformer_from_config
 from crossopt.instances.catalogue.registry import model as model_entry
 from crossopt.instances.catalogue.registry import names
 from crossopt.instances.codesign.instance import FreeHardware, Goal, Instance
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, launchable, nearest
 from crossopt.instances.codesign.stacks.table import NAMED_OPTIONS, Machine, Stack
-from crossopt.instances.errors import RefusedError
+from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.instances.question import read_again
 from crossopt.reports.launching import deepspeed, fsdp, megatron, torchtitan
 from crossopt.reports.launching.options import UNSAID, Export
 from crossopt.reports.sheets.amounts import days_of, several, tokens_of
@@ -163,16 +164,18 @@ def launched(name: str, instance: Instance, chosen: Candidate) -> Launched:
     plan, model = chosen.plan, instance.workload
     if not isinstance(plan, Plan) or not isinstance(model, Transformer):
         raise RefusedError(f"--as {name}: only plans of transformers can be launched so")
-    found = launch(name, model, plan, instance.machine, partial(_cost, instance, chosen), numerics_of(instance, model))
+    there = _launched_with(instance, EXPORTS[name].stack)
+    found = launch(name, model, plan, there.machine, partial(_cost, there, chosen), numerics_of(instance, model))
     title = " ".join(instance.name.split())  # of a file perhaps, and what follows a comment is run
-    priced = _evaluation_of(instance, chosen, plan)
+    planned = priced = _evaluation_of(instance, chosen, plan)
     heads = [f"for {EXPORTS[name].options}", f"{title}: {plan}", f"on {plan.devices} devices, {_figures(priced)}"]
     heads += [f"NOT AS PRICED: {words}" for words in found.remarks if UNSAID in words]
-    if found.instead:
-        nearest_plan = _evaluation_of(instance, chosen, found.plan)
-        heads += [*found.instead, f"launched: {_figures(nearest_plan)}", f"as planned: {_figures(priced)}"]
-        _refuse_what_does_not_fit(name, found, nearest_plan)
-        priced = nearest_plan
+    if found.instead or there is not instance:
+        priced = _evaluation_of(there, chosen, found.plan)
+        others = "" if there is instance else f", by the constants of {there.priced_by.partition('; ')[0]}"
+        heads += [*found.instead, f"launched: {_figures(priced)}{others}"]
+        heads.append(f"as planned: {_figures(planned)}{others and f', by those of {_usual_name(instance)}'}")
+        _refuse_what_does_not_fit(name, found, priced)
     heads += _run_text(instance.goal, priced.step_time)
     text, options = found.text, found.options
     if instance.sites is not None and (apart := torchtitan.site_settings(name, instance.sites, priced.step_time)):
@@ -186,6 +189,23 @@ def launched(name: str, instance: Instance, chosen: Candidate) -> Launched:
     )  # off by default; inside nodes NVLS is on
     environment = (*EXPORTS[name].environment(model, found.plan, instance.machine), *summed)
     return Launched(found.plan, text, options, tuple(heads), notes, environment, priced.step_time)
+
+
+def _usual_name(instance: Instance) -> str:
+    return USUAL if instance.stack is None else instance.stack.name
+
+
+def _launched_with(instance: Instance, stack: str) -> Instance:
+    """The question as runs of a stack are priced, where they differ from those of its own: by their constants and by what they exchange."""
+    if stack == _usual_name(instance):
+        return instance
+    settings = (*instance.document.get("settings", ()), f"stack={stack}")
+    try:
+        other: Instance = read_again({**instance.document, "settings": settings}, "codesign")
+    except InstanceError:  # its choices are none of that stack
+        return instance
+    same = (other.hardware, other.workload) == (instance.hardware, instance.workload)
+    return instance if same else other
 
 
 def _run_text(goal: Goal | None, step_time: float) -> list[str]:
@@ -248,5 +268,6 @@ def _gib(size: float) -> str:
 def _refuse_what_does_not_fit(name: str, found: Launch, launched: Evaluation) -> None:
     over = [limit for limit in launched.limits if limit.name in _MEMORIES and not limit.satisfied]
     for limit in over:
-        message = f"{found.instead[0]}, which needs {_gib(limit.used)} of {_gib(limit.available)} of {limit.name}"
+        what = found.instead[0] if found.instead else "the plan"
+        message = f"{what}, which needs {_gib(limit.used)} of {_gib(limit.available)} of {limit.name}"
         raise RefusedError(f"--as {name}: {message} ({_remedy(EXPORTS[name].stack)})")

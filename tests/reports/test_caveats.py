@@ -91,3 +91,11 @@ def test_a_sheet_that_cannot_be_made_costs_no_answer(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("CROSSOPT_DEBUG", "1")
     with pytest.raises(RuntimeError, match="no ink"):
         shown.text_of("codesign", question, result)
+
+
+def test_a_free_chip_without_nodes_is_a_caveat_unless_the_question_says_so() -> None:
+    found = []
+    for setting in ("cluster={devices: 8}", "cluster={devices: 8, devices_per_node: 1}", "cluster={devices: 1}"):
+        question = read_instance(INSTANCES / "quickstart.yaml", (setting,))
+        found.append(caveats.no_nodes(Context(question, None, None)))  # type: ignore[arg-type]
+    assert [note is not None for note in found] == [True, False, False]

@@ -324,6 +324,15 @@ def test_both_plans_are_priced_where_a_stack_launches_another_one() -> None:
     assert "torchtitan launches zero 3 in place of 2" in text
 
 
+def test_a_plan_for_another_stack_is_priced_as_runs_of_that_stack_are() -> None:
+    """The export of a question for Megatron-Core says of torchtitan what the question for torchtitan says."""
+    plan = Plan(data=16, zero=3, overlap="data")
+    texts = {stack: launch_text("torchtitan", llama(f"stack={stack}"), Candidate(0, plan)) for stack in ("megatron-core", "torchtitan")}
+    [there] = re.findall(r"^# launched: a step takes ([\d.]+) s.*by the constants of h100-sxm", texts["megatron-core"], re.MULTILINE)
+    [own] = re.findall(r"^# on 16 devices, a step takes ([\d.]+) s", texts["torchtitan"], re.MULTILINE)
+    assert there == own
+
+
 def test_a_plan_that_does_not_fit_as_it_is_launched_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """ZeRO-2 in a pipeline would be launched as ZeRO-1, for which the device has not the memory."""
     question, target = tmp_path / "q.yaml", str(tmp_path / "result.json")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.reports.facts.building import reticle_text
 from crossopt.reports.facts.chip import above_text, binding_limits_text, l2_limit_text
 from crossopt.reports.facts.network import network_of
@@ -158,6 +158,15 @@ def not_named(context: Context) -> Note | None:
     return _note("not named", unnamed_text(context.question))
 
 
+def no_nodes(context: Context) -> Note | None:
+    """That chips to be built have no links inside nodes, as the question does not say how many a node holds."""
+    question = context.question
+    alone = isinstance(question.hardware, FreeHardware) and question.cluster.devices > 1 and not question.nodes_given
+    return _note(
+        "nodes", "each chip is a node of its own, as `cluster.devices_per_node` is not named: no links inside nodes" if alone else ""
+    )
+
+
 def derived_device(context: Context) -> Note | None:
     """Which figures of the device its file leaves out."""
     return _note("device, derived", context.question.derived)
@@ -180,11 +189,22 @@ CAVEATS: Final[tuple[Caveat, ...]] = (
     priced_once,
     not_launched,
     not_named,
+    no_nodes,
     derived_device,
 )
 """All of them, in the order in which every medium shows those that apply."""
 
-BRIEF: Final[tuple[Caveat, ...]] = (above_published, memory_nearly_full, at_range_end, not_launched, not_named, measured_runs, priced_by)
+BRIEF: Final[tuple[Caveat, ...]] = (
+    no_nodes,
+    above_published,
+    memory_nearly_full,
+    at_range_end,
+    not_launched,
+    underestimated,
+    not_named,
+    measured_runs,
+    priced_by,
+)
 """Those that a short answer shows, the most important first: what may keep the plan from running, then how far the model is off."""
 
 
@@ -213,8 +233,8 @@ def unnamed_text(question: Instance) -> str:
         return ""
     options = dict(question.plan_options)
     meant = (*(_OF_TENSOR_RANKS if max(options["tensor"]) > 1 else ()), *_OF_REPLICAS)
-    left = [f"{name}: {_first(options[name])}" for name in meant if name in question.unnamed and len(options[name]) == 1]
-    return f"{', '.join(left)}; recipes have these on (name them, or write rest: all)" if left else ""
+    left = [f"{name} ({_first(options[name])} by default)" for name in meant if name in question.unnamed and len(options[name]) == 1]
+    return f"{', '.join(left)}, which recipes have on (name them, or write rest: all)" if left else ""
 
 
 def _first(options: Iterable[Any]) -> str:

@@ -39,6 +39,8 @@ def test_devices_are_counted_and_named(text: str, groups: tuple[Group, ...]) -> 
     [
         ("h100", "'h100' is no number of devices (write COUNTxDEVICE, such as 256xh100-sxm)"),
         ("8xa100", "'a100' is a100-40g or a100-80g (name one of them)"),
+        ("8xh20", "'h20' is no device that is known (did you mean h200"),
+        ("4xa10", "'a10' is no device that is known ("),
         ("8xh10O", "'h10O' is no device that is known ("),
         ("256-512xh100", "several are 256xh100,512xh100, and --fewest seeks the number"),
         ("0xh100", "'0xh100' is no number of devices from 1 to 1,000,000"),
@@ -131,7 +133,7 @@ def test_the_written_question_says_what_was_meant() -> None:
 def test_a_device_is_known_by_the_beginning_of_its_name() -> None:
     assert device_named("H100") == "h100-sxm"
     assert device_named("gb200") == "gb200-nvl72"
-    assert device_named("b20") == "b200"
+    assert device_named("mi300") == "mi300x"
 
 
 def test_a_path_is_quoted_so_that_it_stays_one_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

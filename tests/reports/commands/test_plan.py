@@ -145,7 +145,7 @@ def test_programs_get_what_was_compared_as_figures(capsys: Captured, tmp_path: P
     assert best["run_seconds"] == pytest.approx(best["step_seconds"] * -(-10e9 // (3 * 2048)))
     assert best["run_usd"] == pytest.approx(best["run_seconds"] / 3600.0 * 2.0 * 8)
     assert (best["deadline_seconds"], best["in_time"], best["proved"]) == (3600.0, False, True)
-    assert told["caveats"][0].startswith("the batch of 3 samples is smaller than the 8 devices")
+    assert told["caveats"][1].startswith("the batch of 3 samples is smaller than the 8 devices")
     assert told["result"]["answer"] == json.loads(out.read_text(encoding="utf-8"))["answer"]
     assert main(["list", "workloads", "--json"]) == 0
     assert {"gpt3-125m", "llama3-8b"} <= {row["name"] for row in json.loads(capsys.readouterr().out)}
@@ -262,10 +262,7 @@ def test_more_devices_are_sought_where_the_fewest_are_asked_for_and_the_named_on
 @every(
     ("arguments", "caveats"),
     [
-        (
-            ["--batch", "3"],
-            ["the batch of 3 samples is smaller than the 8 devices", "a step has 6,144 tokens: runs of large models have about"],
-        ),
+        (["--batch", "3"], ["a step has 6,144 tokens: runs of large models have about"]),
         (["--batch", "128M"], ["a step has 134,217,728 tokens"]),
         (["--context", "16k", "--batch", "1M"], ["the context of 16,384 tokens is 8 times the 2,048 of the model's pre-training"]),
         ([], []),
@@ -275,8 +272,8 @@ def test_an_unusual_batch_or_context_is_a_caveat(arguments: list[str], caveats: 
     main([*SMALL, *arguments])
     out = " ".join(capsys.readouterr().out.split())
     assert all(f"caveat {caveat}" in out for caveat in caveats)
-    assert ("is smaller than the" in out, "a step has" in out, "pre-training" in out) == tuple(
-        any(word in caveat for caveat in caveats) for word in ("is smaller than", "a step has", "pre-training")
+    assert ("a step has" in out, "pre-training" in out) == tuple(
+        any(word in caveat for caveat in caveats) for word in ("a step has", "pre-training")
     )
 
 
