@@ -191,11 +191,11 @@ def _assumed_text(question: ServingQuestion) -> str:
     offered, choices, found = [kind.options for kind in question.kinds], question.file.choices, list[tuple[str, str]]()
     weights = dict.fromkeys(form for options in offered for form in options.weights)
     if not choices.weights and tuple(weights) != ("bf16",):
-        found.append((f"{' and '.join(weights)} weights", "--weights bf16"))
+        found.append((f"{' and '.join(weights)} weights", "--weights"))
     if not choices.cache:
-        found.append((f"{' and '.join(DEFAULT_CACHE)} cache", "--cache bf16,fp8"))
+        found.append((f"{' and '.join(DEFAULT_CACHE)} cache", "--cache"))
     names, options = [", ".join(part) for part in zip(*found, strict=True)] or ["", ""]
-    return f"{names}; quality is not priced ({options})" if names else ""
+    return f"{names}; quality not priced ({options})" if names else ""
 
 
 def _replay_text(found: Replayed) -> str:
