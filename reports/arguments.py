@@ -495,7 +495,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", metavar="NAMES", help="formats of the cache offered: bf16, fp8 (default: bf16; quality is not priced)")
     parser.add_argument("--mode", metavar="NAMES", help="prefill and decode together, apart, or both offered (default)")
     parser.add_argument(
-        "--data", metavar="N", help="groups of ranks with attention of their own offered, such as 1,8 (models with experts)"
+        "--data", metavar="N", help="groups of ranks with attention of their own offered, such as 1,8 (models with experts; MLA: default)"
     )
     drafts = "speculative decoding: mean tokens of a step by drafted ones, as measured, such as 1:1.8,3:2.6"
     parser.add_argument("--drafts", metavar="PAIRS", help=drafts)

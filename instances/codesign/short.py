@@ -90,6 +90,8 @@ def device_named(text: str) -> str:
         return begun[0]
     if begun:
         raise ValueError(f"{quoted(text)} is {' or '.join(begun)} (name one of them)")
+    if wanted.endswith(".yaml"):
+        raise ValueError(f"{quoted(text)} is a file, and here a registered device is needed (a question of joint design takes files)")
     guess = nearest(wanted, known)
     raise ValueError(
         f"{quoted(text)} is no device that is known ({f'did you mean {guess[0]}? ' if guess else ''}see `crossopt list hardware`)"

@@ -30,7 +30,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.engines import ENGINES, MOST_RANKS, PEAKS, CacheFormat, EngineName, WeightFormat
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
-from crossopt.instances.catalogue.registry import build_device, device
+from crossopt.instances.catalogue.registry import build_device, device, is_path
 from crossopt.instances.catalogue.registry import model as model_entry
 from crossopt.instances.files.tables import text_of as text_of_table
 from crossopt.instances.files.units import quoted
@@ -118,7 +118,13 @@ class ChoicesSection:
     tensor: Annotated[CountChoice | None, Doc("tensor degrees")] = None
     pipeline: Annotated[CountChoice, Doc("pipeline degrees")] = (1,)
     expert: Annotated[CountChoice | None, Doc("tensor ranks that hold whole experts; the rest split every expert")] = None
-    data: Annotated[CountChoice, Doc("groups of tensor ranks with attention of their own sequences, of models with experts")] = (1,)
+    data: Annotated[
+        CountChoice | None,
+        Doc(
+            "groups of tensor ranks with attention of their own sequences, of models with experts; default: 1, and of models with latents "
+            "(MLA) also a group for each rank of the largest tensor degree"
+        ),
+    ] = None
     batch: Annotated[CountChoice | None, Doc("requests of a copy in flight")] = None
     prefill_batch: Annotated[CountChoice, Doc("prompts at once of a worker that only prefills, where all fit into a step")] = (1, 2, 4, 8)
     chunk: Annotated[CountChoice | None, Doc("most tokens of prompts in a step (chunked prefill); default: the engine's")] = None
@@ -521,6 +527,8 @@ def of_classes(question: ServingQuestion, names: Collection[str]) -> ServingQues
 
 def _device_kind(file: ServingFile, shape: Transformer, gpu: str, written: Written) -> DeviceKind:
     try:
+        if is_path(gpu):
+            raise ValueError(f"{quoted(gpu)} is a file, and serving takes registered devices (see `crossopt list hardware`)")
         entry = device(gpu)
     except ValueError as error:
         raise written.refused([written.fault("hardware", str(error))]) from error
@@ -558,12 +566,14 @@ def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], nod
     choices, entry = file.choices, ENGINES[file.engine]
     offered = tuple(one for one in choices.weights if len(file.hardware or ()) == 1 or PEAKS.get(one, "bf16") in (*peaks, "bf16"))
     weights = offered or choices.weights or (("fp8",) if "fp8" in peaks else ("bf16",))
+    tensor = choices.tensor or tuple(one for one in _POWERS if one <= node and shape.heads % one == 0)
+    groups = max(tensor) if shape.latent and shape.experts > 1 and file.chip is None else 1
     return Options(
-        tensor=choices.tensor or tuple(one for one in _POWERS if one <= node and shape.heads % one == 0),
+        tensor=tensor,
         pipeline=choices.pipeline,
         expert=choices.expert
         or ((1,) if shape.experts == 1 else tuple(one for one in _POWERS if one <= node and shape.experts % one == 0)),
-        data=choices.data,
+        data=choices.data or tuple(dict.fromkeys((1, groups))),
         drafted=(0, *sorted(int(count) for count in file.speculation.accepted)) if file.speculation else (0,),
         batch=choices.batch or _BATCHES,
         prefill_batch=choices.prefill_batch,
@@ -642,7 +652,7 @@ def _faults_of_machine(file: ServingFile) -> Iterator[tuple[str, str]]:
         for key in ("hardware", "available", "rents"):
             if getattr(file, key) is not None:
                 yield key, f"{key} is not needed where the chip is free (take one of them away)"
-        if file.choices.data != (1,):
+        if file.choices.data not in (None, (1,)):
             yield "choices.data", "on a free chip all ranks share attention, as steps of groups are not bounded (leave this out)"
     elif file.hardware is None:
         yield "hardware", "a device is needed (such as hardware: h100-sxm; `crossopt list hardware` names them)"
@@ -745,7 +755,7 @@ def _faults_of_experts(file: ServingFile, options: Options, shape: Transformer) 
             yield "choices.expert", "the model has no experts (leave this out)"
         elif shape.experts % expert:
             yield "choices.expert", f"{expert} ranks cannot share {shape.experts} experts evenly (take divisors of {shape.experts})"
-    for data in file.choices.data:
+    for data in file.choices.data or ():
         if data > 1 and shape.experts == 1:
             yield "choices.data", "the model has no experts, of which copies could share more than replicas do (leave this out)"
         elif not any(tensor % data == 0 for tensor in options.tensor):

@@ -83,6 +83,7 @@ def test_limits_below_the_floor_are_proved_to_clash(capsys: pytest.CaptureFixtur
     [
         (("llama3-70b", "llama9"), "'llama9' is no model that is known"),
         (("8xh100", "8xh900"), "h900"),
+        (("8xh100", "8xl4.yaml"), "'l4.yaml' is a file, and here a registered device is needed"),
         (("8xh100", "8xh100,4xh100"), "a kind of device is named twice"),
         (("--tpot", "--at"), "p90, p95, p99"),
         (("30ms", "30"), "--tpot: "),
@@ -413,6 +414,19 @@ def test_the_best_workers_of_each_part_matched_are_a_baseline(capsys: pytest.Cap
     assert "5 x prefill tensor 4, batch 1" in text
     assert "3 x decode tensor 4, batch 64" in text
     assert "as good: matched" in text
+
+
+def test_models_with_latents_are_offered_groups_of_one_rank() -> None:
+    """As engines serve them; others, and free chips, share attention where nothing is named."""
+
+    def data(text: str) -> tuple[int, ...]:
+        file = f"kind: serving\nhardware: h200\ndevices: 8\nrequests: {{input: 2000, output: 200}}\n{text}\n"
+        found: tuple[int, ...] = read_given(file, "serving").kinds[0].options.data
+        return found
+
+    assert data("model: deepseek-v3") == (1, 8)
+    assert data("model: deepseek-v3\nchoices: {tensor: [2, 4]}") == (1, 4)
+    assert data("model: deepseek-v3\nchoices: {data: 1}") == data("model: qwen3-235b-a22b") == (1,)
 
 
 def test_tensorrt_llm_is_launched_with_formats_and_transfers_of_the_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
