@@ -198,7 +198,8 @@ def test_baselines_have_the_names_notes_and_values_of_their_kind(kind: str) -> N
             several = [(*before, replace(own, **change), *after) for change in changes]
             several += [] if any(re.fullmatch(other.name, own.name) for other in others) else [(*before, *after)]
             several += [(*result.baselines, replace(own, seconds=own.seconds))]
-            forged += [replace(result, baselines=baselines) for baselines in several]
+            chosen = several if FULL else [several[len(forged) % len(several)]]
+            forged += [replace(result, baselines=baselines) for baselines in chosen]
     assert [one.baselines for one in forged if not faults_but_proof(family, one, read_again(one.question, kind, folder()))] == []
 
 

@@ -627,13 +627,19 @@ def published(devices: int, of: str = "A100") -> tuple[float, str]:
     return next((share, source) for most, share, source in SHARES[of] if devices <= most)
 
 
-def above_text(instance: Instance, utilisation: float) -> str:
-    """That an answer in 16 bits claims more than was ever published for as many devices of its class; nothing of other classes, or where it
-    does not."""
+def exceeded(instance: Instance, utilisation: float) -> tuple[float, str, str] | None:
+    """The largest share published for as many devices of a class, whose it is, and the class, where an answer in 16 bits claims more."""
     own = instance.hardware
     device = own.like if isinstance(own, FreeHardware) else own.name
     if device not in _CLASSES or instance.workload.precision not in _WIDE:
-        return ""
+        return None
     share, source = published(instance.cluster.devices, _CLASSES[device])
-    best = f"the best published for as many {_CLASSES[device]}, {share:.1%} ({source})"
-    return f"MFU {utilisation:.1%} exceeds {best}" if utilisation > share else ""
+    return (share, source, _CLASSES[device]) if utilisation > share else None
+
+
+def above_text(instance: Instance, utilisation: float) -> str:
+    """That an answer claims more than was ever published; nothing where it does not."""
+    if (best := exceeded(instance, utilisation)) is None:
+        return ""
+    share, source, kind = best
+    return f"MFU {utilisation:.1%} exceeds the best published for as many {kind}, {share:.1%} ({source})"

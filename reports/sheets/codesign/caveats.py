@@ -196,7 +196,6 @@ CAVEATS: Final[tuple[Caveat, ...]] = (
 
 BRIEF: Final[tuple[Caveat, ...]] = (
     no_nodes,
-    above_published,
     memory_nearly_full,
     at_range_end,
     not_launched,

@@ -23,6 +23,7 @@ from crossopt.reports.facts.chip import (
     chip_text,
     choice_name,
     design_text,
+    exceeded,
     hardware_text,
     needed_powers,
     shapes_of,
@@ -881,7 +882,9 @@ def speed_text(context: Context) -> str:
     """Tokens a second, MFU and, where something is computed again, HFU; of a chosen chip also energy a token, where known."""
     evaluation, free = context.evaluation, isinstance(context.question.hardware, FreeHardware)
     found = dict(rates(evaluation, context.question, context.design.plan))
-    shares = [f"{name} {found[name]}" for name in ("MFU", "HFU") if name in found]
+    best = exceeded(context.question, evaluation.utilisation)
+    above = {"MFU": f" (above the best published, {best[0]:.1%})"} if best else {}
+    shares = [f"{name} {found[name]}{above.get(name, '')}" for name in ("MFU", "HFU") if name in found]
     energy = [f"{shown(evaluation.energy / evaluation.tokens, 'energy')}/token"] if free and evaluation.energy > 0.0 else []
     return " · ".join([f"{found['tokens a second']} tokens/s", *shares, *energy])
 
