@@ -119,7 +119,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         cache="fp8",
         routed=1.45,
         fitted="68 runs of Llama 3.1 70B in fp8 on H200, October 2025",
-        errors="7 % off (dense, in the fit; 38 % on 4 others), 10 to 26 % with experts",
+        errors="7 % off (dense, fitted; others 38 %), 10-26 % with experts",
         versions={"1.0": Engine(gap=1.81e-06, host=0.00151, request=5.22e-05, first=3.25, arrival=0.0353, wait=0.0642, aligned=True)},
     ),
     "eager": EngineEntry(

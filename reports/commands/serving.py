@@ -81,7 +81,8 @@ def _lines(options: Namespace) -> Iterator[str]:
     requests |= {"rate": options.rate} if options.rate is not None else {}
     shares = {"prefill": options.prefill_share, "decode": options.decode_share, "ttft": options.ttft_factor}
     levels = {name: getattr(options, name) for name in ("ttft", "tpot", "at") if getattr(options, name)}
-    choices = {name: _listed(getattr(options, name)) for name in ("weights", "cache", "mode", "shapes") if getattr(options, name)}
+    choices: dict[str, Any] = {name: _listed(getattr(options, name)) for name in ("weights", "cache", "mode") if getattr(options, name)}
+    choices |= {"shapes": options.shapes} if options.shapes else {}
     data = [_tokens("--data", part) for part in _listed(options.data)] if options.data else []
     yield f"kind: {KIND}"
     yield f"name: {json.dumps(f'{Path(value).stem} on {devices}')}"

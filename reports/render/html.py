@@ -364,8 +364,7 @@ def _unbroken(text: str) -> str:
 def _on_a_page(rows: Pairs) -> Pairs:
     """The rows without options of the command line that say nothing on a page, which has all tables and its result."""
     *others, (name, following) = rows
-    steps = [re.sub(r"--out FILE for `check` and", "`crossopt check` and", step) for step in following.split("; ")]
-    steps = [f"{step} of this result, which is at the end" if step.startswith("`crossopt check` and") else step for step in steps]
+    steps = [re.sub("--out FILE for `(.*)", r"`crossopt \1 of this result, which is at the end", step) for step in following.split("; ")]
     return (*others, (name, "; ".join(step for step in steps if not step.startswith("--verbose"))))
 
 

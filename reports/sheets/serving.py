@@ -1,6 +1,6 @@
 """The sheet of a serving plan: workers, latencies beside their limits, memory by use, what binds, and what to doubt."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
@@ -10,9 +10,18 @@ from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import DEFAULT_CACHE, JOINT, RequestClass, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import UNITS, Offer, broken, floors, priced
 from crossopt.reports.sheets.serving_views import USES, sections_of
-from crossopt.reports.sheets.sheet import Pairs, Section, Sheet, answer_sheet, baselines_in
+from crossopt.reports.sheets.sheet import Pairs, Section, Sheet, answer_sheet, baselines_in, baselines_text
 from crossopt.solvers.answer import Result
-from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, brief_shape_text, saturated, shape_text
+from crossopt.solvers.serving.judge import (
+    Copies,
+    ServingFigures,
+    ServingPlan,
+    brief_shape_text,
+    needed_units,
+    saturated,
+    shape_text,
+    units_of_copy,
+)
 from crossopt.solvers.serving.replay import Replayed, percentiles, replay
 
 _ASKS = {
@@ -42,7 +51,7 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
     meaning: tuple[tuple[str, str], ...] = ()
     if plan is not None and said is not None:
         sections = sections_of(question, plan, said)
-        meaning = _meaning(question, said, replay(question, plan, said))
+        meaning = _meaning(question, plan, said, replay(question, plan, said))
     made = answer_sheet(
         result,
         "plan",
@@ -61,16 +70,20 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
         judged="times, memory and rate of every worker",
         next_step=f"export --as {_launched(question)}" if question.model and plan and free is None else "",
     )
-    return replace(made, brief=lambda: tuple(_short(made.brief(), made.shortly[:1], question)))
+    return replace(made, brief=lambda: tuple(_short(made, question)))
 
 
-def _short(rows: Pairs, value: Pairs, question: ServingQuestion) -> Iterator[tuple[str, str]]:
+def _short(made: Sheet, question: ServingQuestion) -> Iterator[tuple[str, str]]:
     """The short answer with nothing said twice: requests a second, devices and money name the value, and rows what is noted, too."""
-    objective = question.file.objective
+    rows, value, objective = made.brief(), made.shortly[:1], question.file.objective
     beside = f"; one in {value[0][1]}" if value and objective == "throughput" else ""
     twice = {*(value if objective in ("throughput", "devices", "cost") else ()), *(("note", f"{label}: {text}") for label, text in rows)}
     for label, text in rows:
-        if (label, text) not in twice:
+        if label == "next":
+            yield label, text.replace(" for all tables", "").replace("`check` and `report`", "`check`")
+        elif label == "baselines":
+            yield label, baselines_text(made.beside, made.value, _BASELINES)
+        elif (label, text) not in twice:
             yield label, f"{text.replace(_APART, 'apart')}{beside}" if label == "rate" else text
 
 
@@ -85,7 +98,7 @@ def copies_text(copies: Copies) -> str:
 
 
 def _answer(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[tuple[str, str], ...]:
-    rows = [("workers" if place == 0 else "", copies_text(copies)) for place, copies in enumerate(plan.workers)]
+    rows = [("" if place else "workers", text) for place, text in enumerate(workers_texts(plan.workers))]
     chips = (("prefill chip" if plan.decode_chip else "chip", plan.chip), ("decode chip", plan.decode_chip))
     rows += [(label, ", ".join(f"{_chosen(name, value)} {_part(name)}" for name, value in own.items())) for label, own in chips if own]
     modes = {"together" if copies.shape.role == "both" else _APART for copies in plan.workers}
@@ -93,6 +106,20 @@ def _answer(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) 
     asked = question.rate
     rate = f"{said.rate:.4g} requests/s{f' of {asked:g}' if asked is not None else ''}"
     return (*rows, ("rate", f"{rate}, {how}, {_devices_text(question, plan, said)}"))
+
+
+def workers_texts(workers: Sequence[Copies]) -> list[str]:
+    """A line for each shape; what more than two have in common is said once, and the last ones are left to the long answer."""
+    if len({copies.shape.device for copies in workers}) == 1 and len(workers) > 2:
+        workers = [replace(copies, shape=replace(copies.shape, device="")) for copies in workers]
+    texts = [copies_text(copies) for copies in workers]
+    formats = {f", {copies.shape.weights} weights, {copies.shape.cache} cache" for copies in workers}
+    if len(formats) == 1 and len(workers) > 2 and not workers[0].shape.name:
+        same = formats.pop()
+        texts = [text.removesuffix(same) for text in texts]
+        texts[0] += f" (all {same.removeprefix(', ')})"
+    left = len(texts) - _LINES + 1
+    return texts if left <= 1 else [*texts[:-left], f"and {left} more shapes"]
 
 
 def _offered_by(question: ServingQuestion) -> tuple[tuple[str, str], ...]:
@@ -135,6 +162,7 @@ def _devices_text(question: ServingQuestion, plan: ServingPlan, said: ServingFig
 def _figures(question: ServingQuestion, said: ServingFigures) -> tuple[tuple[str, str], ...]:
     """Both latencies beside their limits, on one line."""
     at = "" if question.level == "mean" else f" at {question.level}"
+    at += f"{' and' if at else ' at'} {said.rate:.4g}/s" if question.rate else ""
     grows = saturated(question, max(said.loads))
     first = f"TTFT {_beside(said.ttft, question.ttft)}{' + endless queues (limit it)' if grows else ''}"
     return (("latency", f"{first} · TPOT {_beside(said.tpot, question.tpot)}{at}" if said.tpot else f"{first}{at}"),)
@@ -150,7 +178,7 @@ _NOTED = ("beyond", "assumed", "tokens")
 """Rows of the short answer that the full one lists with its notes."""
 
 
-def _meaning(question: ServingQuestion, said: ServingFigures, found: Replayed | None) -> tuple[tuple[str, str], ...]:
+def _meaning(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, found: Replayed | None) -> Pairs:
     """What the rates mean, what fills the memory, what keeps the next larger batch out, and what must not be overlooked."""
     user = f", {said.tokens_per_user:,.4g} a user" if said.tokens_per_user else ""
     rows = [("tokens", f"{said.tokens_per_device:,.4g}/s a device{user}"), ("money", _money_text(question, said))]
@@ -159,8 +187,7 @@ def _meaning(question: ServingQuestion, said: ServingFigures, found: Replayed | 
         rows.append(("replay", _replay_text(found)))
         rows.append(("in the log", _measured_text(question, found)))
         rows.append(("beyond", _beyond_text(question, said, found)))
-        binds = [text for offer in said.offers if not (text := binding(question, offer)).endswith(_NEEDLESS)]
-        rows.append(("binds", "; ".join(dict.fromkeys(binds))))
+        rows.append(("binds", _fewer_text(question, plan, said) or _binds_text(question, said)))
         rows.append(("assumed", _assumed_text(question)))
     return tuple(row for row in rows if row[1])
 
@@ -240,8 +267,30 @@ def _memory_text(question: ServingQuestion, said: ServingFigures) -> str:
 
 
 _GIB = 1 << 30
+_LINES, _BASELINES = 4, 2
+"""Of the short answer: lines of workers, and baselines."""
 _APART = "prefill and decode apart"
 _NEEDLESS = "is possible, and not needed"
+
+
+def _fewer_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> str:
+    """What one worker fewer of each part serves, where that is too little for the rate that is asked for."""
+    found = list[str]()
+    for copies, offer in zip(plan.workers, said.offers, strict=True):
+        shape, fewer = copies.shape, copies.count - 1
+        alike = [other.shape.role for other in plan.workers if other.shape.classes == shape.classes]
+        pool = of_classes(question, shape.classes.split(JOINT)) if shape.classes else question
+        served = fewer * units_of_copy(pool, offer, fewer) if fewer else 0
+        if alike.count(shape.role) > 1 or served >= needed_units(pool):
+            return ""
+        part = " ".join(word for word in (shape.role.replace("both", ""), shape.classes) if word)
+        found.append(f"{served / UNITS:.4g}/s{f' ({part})' if part else ''}")
+    return f"one worker fewer serves {', '.join(found)}"
+
+
+def _binds_text(question: ServingQuestion, said: ServingFigures) -> str:
+    binds = [text for offer in said.offers if not (text := binding(question, offer)).endswith(_NEEDLESS)]
+    return "; ".join(dict.fromkeys(binds))
 
 
 def binding(question: ServingQuestion, offer: Offer) -> str:

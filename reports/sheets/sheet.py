@@ -396,15 +396,15 @@ _SEVERAL, _NOTES, _BESIDE = 3, 2, 3
 """Of the short answer: figures from which they share a line, notes, and baselines."""
 
 
-def baselines_text(beside: Sequence[tuple[str, Number]], best: Number | None) -> str:
-    """How far baselines are above the answer, the best first."""
+def baselines_text(beside: Sequence[tuple[str, Number]], best: Number | None, most: int = _BESIDE) -> str:
+    """How far the first baselines are above the answer, the best first."""
     found = sorted(beside, key=lambda pair: pair[1]) if best is not None else []
     equal, worse = [name for name, value in found if value == best], [pair for pair in found if pair[1] != best]
-    if len(equal) >= _BESIDE:
-        return f"as good: {', '.join(equal[: _BESIDE - 1])}; {len(found) - _BESIDE + 1} more"
+    if len(equal) >= most:
+        return f"as good: {', '.join(equal[: most - 1])}; {len(found) - most + 1} more"
     texts = [f"as good: {', '.join(equal)}"] if equal else []
-    texts += [f"{name} {above(value, best).strip(' ,')}" for name, value in worse[: max(_BESIDE - len(texts), 1)]]
-    left = len(worse) - max(_BESIDE - bool(equal), 1)
+    texts += [f"{name} {above(value, best).strip(' ,')}" for name, value in worse[: max(most - len(texts), 1)]]
+    left = len(worse) - max(most - bool(equal), 1)
     return "; ".join([*texts, *([f"{left} more"] if left > 0 else [])])
 
 

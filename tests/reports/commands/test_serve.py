@@ -9,10 +9,12 @@ import yaml
 
 from crossopt.instances.question import read_again, read_given
 from crossopt.instances.serving.question import ServingQuestion
+from crossopt.instances.serving.workers import Shape
 from crossopt.reports.cli import main
 from crossopt.reports.commands.asking import read_saved
-from crossopt.reports.sheets.serving import sheet
+from crossopt.reports.sheets.serving import sheet, workers_texts
 from crossopt.reports.sheets.sheet import Breakdown, Picture, Table
+from crossopt.solvers.serving.judge import Copies
 
 LINE = ["serve", "llama3-70b", "--gpus", "8xh100", "--input", "2000", "--output", "200", "--tpot", "30ms"]
 
@@ -43,6 +45,27 @@ def test_without_a_limit_the_time_to_first_token_is_that_without_queues(tmp_path
     assert " ms + endless queues (limit it)" in said(capsys), "not the years of a queue near its pole"
     assert main([*LINE, "--ttft", "2s"]) == 0
     assert "endless" not in said(capsys)
+
+
+def test_what_binds_where_a_rate_is_asked_for_is_what_a_worker_fewer_serves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By hand: copies without queues serve in proportion to their number."""
+    line = [*LINE, "--rate", "9", "--minimize", "devices", "--at", "mean", "--mode", "together", "--shapes", "one"]
+    assert main([*line, "--out", str(tmp_path / "r.json")]) == 0
+    text, found = said(capsys), json.loads((tmp_path / "r.json").read_text())
+    count, rate = found["answer"]["workers"][0]["count"], found["details"]["rate"]
+    assert count > 1
+    fewer = rate * (count - 1) / count
+    assert fewer < 9.0 <= rate
+    assert f"one worker fewer serves {fewer:.4g}/s" in text
+    assert f" of 30 ms at {rate:.4g}/s" in text
+
+
+def test_workers_of_many_shapes_take_four_lines() -> None:
+    shapes = [Shape("both", weights="fp8", batch=batch, device="b200", classes="chat") for batch in (1, 2, 4, 8, 16)]
+    texts = workers_texts([Copies(2, shape) for shape in shapes])
+    assert texts[0] == "2 x tensor 1, batch 1 for chat (all fp8 weights, bf16 cache)"
+    assert texts[1:] == ["2 x tensor 1, batch 2 for chat", "2 x tensor 1, batch 4 for chat", "and 2 more shapes"]
+    assert workers_texts([Copies(2, shapes[0])]) == ["2 x tensor 1, batch 1 on b200 for chat, fp8 weights, bf16 cache"]
 
 
 def test_the_question_that_is_kept_has_the_same_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -410,7 +433,9 @@ def test_explaining_says_what_each_change_is_worth(tmp_path: Path, capsys: pytes
 def test_the_best_workers_of_each_part_matched_are_a_baseline(capsys: pytest.CaptureFixture[str]) -> None:
     """That of AIConfigurator, which its own plan equals where no queue is priced; the plan is the one that it prints for this question."""
     assert main(["solve", "qwen3-32b-on-32-h200"]) == 0
-    text = said(capsys)
+    printed = capsys.readouterr().out
+    text = " ".join(printed.split())
+    assert len(printed.splitlines()) <= 15
     assert "5 x prefill tensor 4, batch 1" in text
     assert "3 x decode tensor 4, batch 64" in text
     assert "as good: matched" in text
