@@ -53,7 +53,7 @@ def test_results_of_shipped_questions_are_accepted(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", [kind for kind in SAMPLES if kind in KINDS])
+@pytest.mark.parametrize("kind", [kind for kind in SAMPLES if kind in KINDS and kind != "knapsack"])  # a toy that no other process knows
 def test_results_of_samples_are_accepted(kind: str, tmp_path: Path) -> None:
     """To the end, within hardly any time, and where there is no answer; and those that a sweep stores."""
     sample, limits = SAMPLES[kind], ((), ("--time-limit", "20ms"))

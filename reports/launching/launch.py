@@ -175,7 +175,8 @@ def launched(name: str, instance: Instance, chosen: Candidate) -> Launched:
         others = "" if there is instance else f", by the constants of {there.priced_by.partition('; ')[0]}"
         heads += [*found.instead, f"launched: {_figures(priced)}{others}"]
         heads.append(f"as planned: {_figures(planned)}{others and f', by those of {_usual_name(instance)}'}")
-        _refuse_what_does_not_fit(name, found, priced)
+        if found.instead:
+            _refuse_what_does_not_fit(name, found, priced)
     heads += _run_text(instance.goal, priced.step_time)
     text, options = found.text, found.options
     if instance.sites is not None and (apart := torchtitan.site_settings(name, instance.sites, priced.step_time)):
@@ -268,6 +269,5 @@ def _gib(size: float) -> str:
 def _refuse_what_does_not_fit(name: str, found: Launch, launched: Evaluation) -> None:
     over = [limit for limit in launched.limits if limit.name in _MEMORIES and not limit.satisfied]
     for limit in over:
-        what = found.instead[0] if found.instead else "the plan"
-        message = f"{what}, which needs {_gib(limit.used)} of {_gib(limit.available)} of {limit.name}"
+        message = f"{found.instead[0]}, which needs {_gib(limit.used)} of {_gib(limit.available)} of {limit.name}"
         raise RefusedError(f"--as {name}: {message} ({_remedy(EXPORTS[name].stack)})")

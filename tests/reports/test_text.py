@@ -362,8 +362,9 @@ def test_settings_that_are_off_only_because_nobody_named_them_are_told() -> None
             ask(LLAMA_ON_H100, "choices.tensor=8", "recompute=full", *more) for more in ((), ("zero=0",), ("rest=all",), ("tensor=1",))
         )
     )
-    off = "sequence_parallel: false, tensor_exchange: exposed, zero: 0, overlap: none; recipes"
+    by_default = {"sequence_parallel": "false", "tensor_exchange": "exposed", "zero": "0", "overlap": "none"}
+    off = f"{', '.join(f'{name} ({value} by default)' for name, value in by_default.items())}, which recipes have on"
     assert [" ".join(text.split()).count(off) for text in (alone, named)] == [1, 0]
-    assert "exposed, overlap: none; recipes" in " ".join(named.split())
+    assert "tensor_exchange (exposed by default), overlap (none by default), which recipes have on" in " ".join(named.split())
     assert "not named" not in every
-    assert "not named  zero: 0, overlap: none; recipes" in one
+    assert "not named  zero (0 by default), overlap (none by default), which recipes" in one

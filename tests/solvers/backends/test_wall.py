@@ -321,7 +321,7 @@ def test_placements_keep_the_best_one_and_are_not_proved(monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("hanging")
 def test_strategies_keep_the_best_ones_and_are_not_proved(tmp_path: Path) -> None:
-    held(read(INSTANCES / "sharding" / "gpt3-13b-on-4x8.yaml", ()), "milp", ("highs",), kind="sharding")
+    held(read(INSTANCES / "sharding" / "llama2-70b-on-8x8.yaml", ()), "milp", ("highs",), kind="sharding")
     for engine, solver in (("weak", "highs"), ("cpsat", "cpsat")):
         held(read(written(tmp_path, 6), ()), engine, (solver,), kind="sharding")
 

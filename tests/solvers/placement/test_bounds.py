@@ -901,7 +901,7 @@ def test_wide_graphs_and_hidden_transfers_are_left_alone() -> None:
 def test_a_published_graph_is_bounded_above_what_its_relaxation_says() -> None:
     """HiGHS has 33.064 ms after 150 s on this graph of six accelerators; prices in proportion to the work say more at once."""
     asked = read(reference("placement/throughput/layer/resnet50_inference.json"), ("contiguous=no",))
-    assert 33.08 < next(multiplier_bounds(blocks_of(asked.graph, staged=False), machine_of(asked), 33.38, 0.0, FOREVER)).bound < 33.38
+    assert 33.064 < next(multiplier_bounds(blocks_of(asked.graph, staged=False), machine_of(asked), 33.38, 0.0, FOREVER)).bound < 33.38
 
 
 def test_a_solver_that_fails_leaves_the_bounds_so_far(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Result, SearchOutcome, gap_between
 from crossopt.solvers.checking import Report, check
-from crossopt.solvers.family import certify, solve
+from crossopt.solvers.family import ProblemType, certify, solve
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 from crossopt.solvers.stages.chain import judge as prove
 from crossopt.solvers.stages.chain.engine import best_plans, equal_splits
@@ -234,7 +234,9 @@ def test_a_worse_plan_that_is_called_optimal_is_refused() -> None:
     """The plan of four devices, said of five hundred."""
     found = answered(asked_of(HAND))
     other = {**found.question, "text": HAND.replace("devices: 4", "devices: 500")}
-    assert "bound: an answer takes" in " ".join(checked(replace(found, question=other, baselines=())).refused)
+    forged = replace(found, question=other, baselines=())
+    assert "bound: an answer takes" in " ".join(check(ALONE, forged, Path()).refused)
+    assert not checked(forged).accepted
 
 
 @pytest.mark.parametrize("path", sorted((INSTANCES / "stages").glob("*.yaml")), ids=lambda path: path.stem)
@@ -368,6 +370,8 @@ def test_too_few_devices_for_any_width_are_told() -> None:
 # A second dynamic program beside the search and every plan: it shows as much, and refuses what is not so.
 
 LONG = text_of(SHAPES["bert"])
+ALONE = replace(FAMILY, searched=None)
+"""As if nothing were known of its baselines: what else a check refuses."""
 COUNTED = RecomputableBound("dynamic programming over all cuts")
 MERGED = "schedule: two-versions\nmicrobatch: [1, 2]\noverhead: 2 ms"
 
@@ -378,8 +382,8 @@ def least(question: ChainQuestion) -> float:
     return min((verdict.value for verdict in verdicts if not verdict.violations), default=inf)
 
 
-def refused(result: Result[ChainPlan, ChainLoads]) -> str:
-    return " ".join(check(FAMILY, result, Path()).refused)
+def refused(result: Result[ChainPlan, ChainLoads], family: ProblemType[ChainQuestion, ChainPlan, ChainLoads] = FAMILY) -> str:
+    return " ".join(check(family, result, Path()).refused)
 
 
 @examples(120)
@@ -432,9 +436,10 @@ def test_another_plan_that_is_called_the_best_is_refused(more: str) -> None:
     for plan in plans:
         claimed = SearchOutcome(plan, judge(question, plan).value, COUNTED, "cuts")
         wrong = certify(FAMILY, question, claimed, Limits(), 0.0)
-        assert "bound: a second dynamic program shows no more than" in refused(wrong)
+        assert "bound: a second dynamic program shows no more than" in refused(wrong, ALONE)
+        assert refused(wrong)
     none = certify(FAMILY, question, SearchOutcome(None, inf, COUNTED, "cuts", reasons=("no",)), Limits(), 0.0)
-    assert "the result says that nothing is possible" in refused(none)
+    assert "the result says that nothing is possible" in refused(none, ALONE)
 
 
 def test_that_there_is_no_plan_is_shown_too() -> None:
