@@ -12,6 +12,8 @@ from time import monotonic
 from typing import Literal, TypeVar
 
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.entries import USUAL
+from crossopt.instances.catalogue.known_runs import MEASURED
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.catalogue.registry import model as registered
 from crossopt.instances.catalogue.registry import names as registered_names
@@ -36,7 +38,7 @@ from crossopt.reports.commands.console import ANSWERED, INFEASIBLE, NO_DESIGN, c
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.terminal import brief
 from crossopt.reports.render.width import fitted
-from crossopt.reports.sheets.amounts import days_of, listed, several, time_of
+from crossopt.reports.sheets.amounts import days_between, days_of, listed, several, time_of
 from crossopt.reports.sheets.codesign.caveats import Context, caveats_of
 from crossopt.reports.sheets.codesign.caveats import context_of as context_in
 from crossopt.reports.sheets.codesign.design import brief_of, lead_text
@@ -133,8 +135,9 @@ def plan(options: Namespace) -> int:
         write_atomically(options.save, question_text(best.run, best.group, options.save.parent))
     if options.out is not None:
         others = [_compared(trial) for trial in _alternatives(best, tried, options)]
-        noted = (*best.result.notes, f"compared by `plan`: {'; '.join(others)}") if others else best.result.notes
-        write_atomically(options.out, to_text(replace(best.result, notes=noted)))
+        noted = [f"compared by `plan`: {'; '.join(others)}"] if others else []
+        noted += [f"too close to call: {tied}: {TIED}"] if (tied := _tied(best, tried, paid=options.mode == "cheapest")) else []
+        write_atomically(options.out, to_text(replace(best.result, notes=(*best.result.notes, *noted))))
     sys.stdout.write(_as_json(best, tried) if options.json else fitted(text))
     if best.result.value is None:
         return INFEASIBLE if best.result.proved else NO_DESIGN
@@ -149,6 +152,7 @@ def _as_json(best: Tried, tried: Sequence[Tried]) -> str:
         "compared": rows,
         "caveats": [
             *_unusual(best),
+            *beyond_runs(best),
             *_few_samples(best),
             *(note.text for context in [context_in(best.question, best.result)] if context for note in caveats_of(context)),
         ],
@@ -196,8 +200,12 @@ def _compared(trial: Tried) -> str:
     if trial.result.value is None:
         return f"no plan {'fits' if trial.result.proved else 'was found'} on {devices}"
     money = f", {trial.money:,.0f} USD" if isfinite(trial.money) else ""
-    took = time_of(trial.seconds) if trial.goal is None else f"{days_of(trial.seconds)}{'' if trial.in_time else ', late'}"
-    return f"{devices} {took}{money}"
+    goal, details = trial.goal, trial.result.details
+    low, high = details.evaluation.likely if details else (0.0, 0.0)
+    between = days_between(goal.seconds(low), goal.seconds(high)) if goal else f"{time_of(low)} to {time_of(high)}"
+    likely = f", likely {between}" if low < high else ""
+    took = time_of(trial.seconds) if goal is None else f"{days_of(trial.seconds)}{'' if trial.in_time else ', late'}"
+    return f"{devices} {took}{likely}{money}"
 
 
 def faults_by_option(error: InstanceError) -> str:
@@ -307,8 +315,9 @@ def _tried(group: Group, mode: str, solved: Callable[[Group], Tried]) -> tuple[T
         while found[count].in_time and count % (2 * node) == 0:  # half of them are whole nodes
             count //= 2
             found[count] = solved(replace(group, count=count))
-        goal = found[group.count].goal
-        if goal and isfinite(goal.wanted):
+        first = found[group.count]
+        if first.goal and isfinite(first.goal.wanted) and isfinite(first.seconds):
+            found |= {} if first.in_time else {trial.group.count: trial for trial in _doubled(first, lambda trial: trial.in_time, solved)}
             return _fewest(group, found, solved)
     return tuple(found[count] for count in sorted(found, reverse=True))
 
@@ -369,7 +378,8 @@ def _verdict_text(best: Tried, tried: Sequence[Tried], options: Namespace, follo
     rows = brief_of(context, led=True)[:-1] if context else (*(("why", reason) for reason in _reasons(best)), *_fitting(best, tried))
     unusual, usual = _unusual(best), [row for row in rows if row[0] == "caveat"]
     rows = tuple(row for row in rows if row[0] != "caveat") + tuple(("caveat", caveat) for caveat in unusual)
-    rows += tuple(usual[: max(len(usual) - len(unusual), 1)]) + tuple(("caveat", caveat) for caveat in _few_samples(best))
+    rows += tuple(usual[: max(len(usual) - len(unusual), 1)])
+    rows += tuple(("caveat", caveat) for caveat in beyond_runs(best) or _few_samples(best))
     sections = [Section("Devices compared", (_table(tried), _untried(tried, options.mode)))] if len(tried) > 1 else []
     saved = options.save or Path("run.yaml")
     if options.mode != "fewest" and (tied := _tied(best, tried, paid=options.mode == "cheapest")):
@@ -413,6 +423,15 @@ def _sooner(best: Tried, tried: Sequence[Tried]) -> tuple[tuple[str, str], ...]:
     surely = ", in time over the likely range" if soonest.punctual == "yes" != best.punctual else ""
     more = f"{soonest.money - best.money:,.0f} USD more"
     return (("sooner", f"{days_of(soonest.seconds)} on {soonest.group.count:,} {soonest.group.device} for {more}{surely}"),)
+
+
+def beyond_runs(best: Tried) -> list[str]:
+    """That more devices are used than in any measured run of this stack on them."""
+    stack = best.question.stack.name if best.question.stack else USUAL
+    found, count = MEASURED.get((stack, best.group.device)), best.group.count
+    if found is None or count <= found.devices:
+        return []
+    return [f"{count:,} devices: the largest measured run of {stack} on {best.group.device} has {found.devices:,}"]
 
 
 def _few_samples(best: Tried) -> list[str]:

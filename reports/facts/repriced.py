@@ -187,7 +187,13 @@ def coverage_text(question: Instance) -> str:
     """Which share of measured runs the likely range is meant to hold (`solvers.measured.accuracy.NOMINAL`), where runs are known."""
     if (stack_of(question), device_of(question)) not in MEASURED:
         return "likely: no run of this stack on this device was measured, so that the share it holds is not known"
-    return "likely: meant to hold 9 of 10 runs"
+    return "likely: meant to hold 9 of 10 runs like those that were measured"
+
+
+def covered_text(question: Instance, evaluation: DesignEvaluation) -> str:
+    """The likely range, by what, and of which runs it is meant to hold how many."""
+    text = likely_text(question, evaluation).removeprefix("likely ")
+    return f"{text}; {coverage_text(question).removeprefix('likely: ')}" if text else ""
 
 
 def _in_doubt(question: Instance) -> bool:

@@ -81,9 +81,12 @@ class ProofBox:
     """The answer in a line, above its rows."""
     stated: bool = False
     """Whether the proof is taken from a file, and was not repeated for this page."""
+    missed: bool = False
+    """Whether the answer misses its deadline, so that a proof of it is no success."""
 
     def __str__(self) -> str:
-        mood, box = ("warn", "proof open") if not self.proved else ("stated", "proof stated") if self.stated else ("good", "proof")
+        done = ("stated", "proof stated") if self.stated else ("good", "proof")
+        mood, box = ("warn", "proof open") if self.missed or not self.proved else done
         verdict_html = verdict_rows(self.rows) if self.rows else paragraph(self.text)
         note = f"\n{paragraph(self.note, 'soft')}" if self.note else ""
         lead = f'<p class="answer">{text_html(self.lead)} ' if self.lead else "<p>"
@@ -333,7 +336,13 @@ def html(sheet: Sheet, data: object) -> Page:
     parts: tuple[str | ProofBox, ...] = (
         heading(sheet.name, sheet.sentence),
         ProofBox(
-            sheet.label, sheet.verdict, sheet.proved, rows=_on_a_page(rows) if rows else (), drawn=_sketch(sheet.sketch), lead=sheet.lead
+            sheet.label,
+            sheet.verdict,
+            sheet.proved,
+            rows=_on_a_page(rows) if rows else (),
+            drawn=_sketch(sheet.sketch),
+            lead=sheet.lead,
+            missed=sheet.missed,
         ),
         paragraph(sheet.summary, "answer") if sheet.summary and not rows else "",
         tiles(figures) if figures and not rows else "",

@@ -250,6 +250,8 @@ class Sheet:
     short_headline: str = ""
     """The headline of the short answer, which names what was chosen below it."""
     proved: bool = False
+    missed: bool = False
+    """Whether the answer misses its deadline."""
     closing: str = ""
     """Label of the certificate; empty if it is not shown last."""
     asks: str = "value"

@@ -31,7 +31,7 @@ from crossopt.reports.facts.chip import (
 )
 from crossopt.reports.facts.network import network_of
 from crossopt.reports.facts.question import QuestionText, text_of_question
-from crossopt.reports.facts.repriced import coverage_text, doubt_text, likely_text, safer_text
+from crossopt.reports.facts.repriced import coverage_text, covered_text, doubt_text, likely_text, safer_text
 from crossopt.reports.facts.uses import Linearized, Term, saved_text, uses_of
 from crossopt.reports.render.width import page_width
 from crossopt.reports.sheets.amounts import (
@@ -386,7 +386,10 @@ def design_sheet(question: Instance, result: DesignResult) -> Sheet:
         judged=CHECKED,
         about=about(terms),
     )
-    return made if context is None else replace(made, lead=_lead(context, result))
+    if context is None:
+        return made
+    missed = question.goal is not None and question.goal.seconds(context.evaluation.step_time) > question.goal.wanted
+    return replace(made, lead=_lead(context, result), label=f"{'deadline missed; ' * missed}{made.label}", missed=missed)
 
 
 def answer_sections(context: Context) -> tuple[Section, ...]:
@@ -484,7 +487,7 @@ def estimates(context: Context) -> Pairs:
     """The likely range of a step, the whole run, what failures leave, and the price of a device, as far as they are asked for."""
     question, bill = context.question, bill_of(context.question, context.design)
     rows = (
-        ("likely step time", likely_text(question, context.evaluation).removeprefix("likely ")),
+        ("likely step time", covered_text(question, context.evaluation)),
         ("whole run", run_text(question, context.evaluation)),
         ("deadline", deadline_text(question.goal, context.evaluation.step_time, context.evaluation.likely)),
         ("rent", rent_text(question)),
@@ -882,8 +885,7 @@ def speed_text(context: Context) -> str:
     """Tokens a second, MFU and, where something is computed again, HFU; of a chosen chip also energy a token, where known."""
     evaluation, free = context.evaluation, isinstance(context.question.hardware, FreeHardware)
     found = dict(rates(evaluation, context.question, context.design.plan))
-    best = exceeded(context.question, evaluation.utilisation)
-    above = {"MFU": f" (above the best published, {best[0]:.1%})"} if best else {}
+    above = {"MFU": f" (above the best published, {best[0]:.1%})"} if (best := exceeded(context.question, evaluation.utilisation)) else {}
     shares = [f"{name} {found[name]}{above.get(name, '')}" for name in ("MFU", "HFU") if name in found]
     energy = [f"{shown(evaluation.energy / evaluation.tokens, 'energy')}/token"] if free and evaluation.energy > 0.0 else []
     return " · ".join([f"{found['tokens a second']} tokens/s", *shares, *energy])

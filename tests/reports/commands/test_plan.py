@@ -11,11 +11,11 @@ import pytest
 
 import crossopt
 from crossopt.instances.catalogue.registry import device
-from crossopt.instances.codesign.short import Group, Run
+from crossopt.instances.codesign.short import Group, Run, question_text
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.question import read
+from crossopt.instances.question import read, read_given
 from crossopt.reports.cli import main
-from crossopt.reports.commands.plan import Tried, _tried, _usable
+from crossopt.reports.commands.plan import Tried, _tried, _usable, beyond_runs
 from crossopt.tests.every import every
 from crossopt.tests.paths import INSTANCES
 
@@ -129,7 +129,7 @@ def test_a_saved_result_names_what_it_was_compared_with(capsys: Captured, tmp_pa
     hours = 24.0 * float(table_of(capsys.readouterr().out)["8 a100-80g"]["days"])
     assert main(["check", str(result)]) == 0
     assert main(["report", str(result), "--out", str(page)]) == 0
-    said = re.search(r"compared by `plan`: 8 a100-80g ([0-9.]+) hours, ", page.read_text(encoding="utf-8"))
+    said = re.search(r"compared by `plan`: 8 a100-80g ([0-9.]+) hours, likely [0-9.]+ to [0-9.]+ hours, ", page.read_text(encoding="utf-8"))
     assert said is not None
     assert float(said[1]) == pytest.approx(hours, rel=1e-3)
 
@@ -201,7 +201,17 @@ def test_the_search_for_the_fewest_looks_upwards_where_those_that_are_named_are_
 def test_the_search_for_the_cheapest_tries_halves_and_the_fewest_in_time() -> None:
     tried = _tried(Group(64, "a100-80g"), "cheapest", made_up(lambda count: 20.0 / count))
     assert {count: count in [one.group.count for one in tried] for count in (64, 32, 24, 16)} == dict.fromkeys((64, 32, 24, 16), True)
-    assert [one.group.count for one in _tried(Group(64, "a100-80g"), "cheapest", made_up(lambda _: 2.0))] == [64]
+    late = _tried(Group(16, "a100-80g"), "cheapest", made_up(lambda count: 40.0 / count))
+    assert min(one.group.count for one in late if one.in_time) == 40
+    never = [one.group.count for one in _tried(Group(16, "a100-80g"), "cheapest", made_up(lambda _: 2.0))]
+    assert never == [16 * 2**power for power in range(7, -1, -1)]
+
+
+def test_more_devices_than_any_measured_run_has_are_named() -> None:
+    for count, said in ((2048, []), (4096, ["4,096 devices: the largest measured run of megatron-core on h100-sxm has 2,048"])):
+        run, group = Run("llama3-405b"), Group(count, "h100-sxm")
+        question = read_given(question_text(run, group), "codesign")
+        assert beyond_runs(Tried(run, group, question, SimpleNamespace(value=None))) == said  # type: ignore[arg-type]
 
 
 def made_up(times: Callable[[int], float]) -> Callable[[Group], Tried]:

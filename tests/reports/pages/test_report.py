@@ -266,6 +266,8 @@ def test_the_page_of_a_plan_begins_with_the_line_that_plan_prints(tmp_path: Path
         page = page_of(target)
         assert page.index(f'<p class="answer">{printed} <span class="badge') < page.index("<dt>plan</dt>")
         assert "(9 of 10 runs, failures aside)" in page
+        assert "meant to hold 9 of 10 runs like those that were measured" in page
+        assert ('warn">deadline missed; proved optimal' in page, 'stated">proved optimal' in page) == (deadline == "9d", deadline == "60d")
 
 
 @pytest.mark.parametrize(
