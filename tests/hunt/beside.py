@@ -98,7 +98,8 @@ def best_of_networks(question: FleetQuestion) -> float:
     devices, rates = document["devices"], by_hand(document)
     for kind in devices:
         devices[kind]["rates"] = {name: rate for (name, on), rate in rates.items() if on == kind}
-        devices[kind] |= {"price": question.peaks[kind] / 1e12} if document["objective"] == "utilisation" else {}
+        price = question.peaks[kind] / 1e12 or 1.0  # a kind that computes in none of the formats has no rates, and is not taken
+        devices[kind] |= {"price": price} if document["objective"] == "utilisation" else {}
     return best_fleet(fleet_in({"classes": document["classes"], "devices": {kind: devices[kind] for kind in question.kinds}}))
 
 
