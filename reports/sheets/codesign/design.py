@@ -388,7 +388,7 @@ def design_sheet(question: Instance, result: DesignResult) -> Sheet:
     )
     if context is None:
         return made
-    missed = question.goal is not None and question.goal.seconds(context.evaluation.step_time) > question.goal.wanted
+    missed = question.goal is not None and bool(question.goal.seconds(context.evaluation.step_time) > question.goal.wanted)
     return replace(made, lead=_lead(context, result), label=f"{'deadline missed; ' * missed}{made.label}", missed=missed)
 
 
