@@ -157,7 +157,10 @@ def chip_rows(chip: Chip) -> Iterator[Constraint]:
     for part in chip.parts:
         yield ExactlyOne(f"one choice of {part.name}", part.literals)
     for budget in chip.budgets:
-        quantum = quantum_for(max(budget.limit, *(float(amounts.max(initial=0.0)) for amounts in budget.amounts.values())), _STEPS)
+        largest = max(budget.limit, *(float(amounts.max(initial=0.0)) for amounts in budget.amounts.values()))
+        if not largest:  # parts that need none of it: every choice keeps the budget, and there is nothing to divide into steps
+            continue
+        quantum = quantum_for(largest, _STEPS)
         terms = tuple(
             (amount, literal)
             for part in chip.parts

@@ -21,6 +21,7 @@ from crossopt.formulation.codesign.choices import (
     Point,
     Tangents,
     chip_of,
+    chip_rows,
     codesign,
     columns_of,
     compose,
@@ -251,6 +252,13 @@ def test_tables_of_fewer_parts_are_never_above_and_rise_with_the_parts(tiny: Cas
         bounds.append(answer.value)
     assert bounds == sorted(bounds)
     assert bounds[-1] == best // problem.quantum
+
+
+def test_a_budget_of_nothing_that_no_choice_needs_is_no_row(case: Case) -> None:
+    unused = [
+        replace(budget, limit=0.0, amounts={part: 0.0 * taken for part, taken in budget.amounts.items()}) for budget in case.chip.budgets
+    ]
+    assert [*chip_rows(replace(case.chip, budgets=(*case.chip.budgets, *unused)))] == [*chip_rows(case.chip)]
 
 
 def test_a_table_that_is_too_large_is_refused(case: Case) -> None:

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic, process_time
 
 from crossopt.instances.errors import RefusedError
+from crossopt.solvers.memory.judge import ManyStatesError
 from tests.hunt.corpus import made
 from tests.hunt.coverage import COLUMNS, options_of, table_of
 from tests.hunt.drawn import DRAWS, TooLargeError
@@ -126,7 +127,7 @@ def _one(name: str, seed: int, edits: int, folder: Path, bag: Bag, table: Table)
     try:
         bag.said += _hunted_one(name, seed, random, edits, table) if name in DRAWS or name in SEARCHES else _asked(name, seed, random)
         bag.questions += 1
-    except (TooLargeError, RefusedError):
+    except (TooLargeError, ManyStatesError, RefusedError):
         bag.left_out += 1
     except FindingError as found:
         folder.mkdir(parents=True, exist_ok=True)
