@@ -474,7 +474,10 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     model = "model to serve: a name from `crossopt list workloads`, its name on the hub, or the path of a config.json"
     parser.add_argument("model", metavar="MODEL", help=model)
     parser.add_argument(
-        "--gpus", required=True, metavar="DEVICES", help="devices at most: COUNTxDEVICE such as 8xh100, several kinds by commas"
+        "--gpus",
+        required=True,
+        metavar="DEVICES",
+        help="devices at most: COUNTxDEVICE such as 8xh100 or 8xl4.yaml, several kinds by commas",
     )
     parser.add_argument("--input", required=True, metavar="N", help="tokens of a prompt, such as 4000 or 4k (4,096)")
     parser.add_argument("--output", required=True, metavar="N", help="tokens of an answer")

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import lru_cache
 from itertools import product
+from math import inf
 from typing import Final, Literal, TypeVar
 
 from crossopt.crossflow.kernels.fitted import (
@@ -17,7 +18,7 @@ from crossopt.crossflow.kernels.fitted import (
 )
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.serving.steps import Engine, Kernels
-from crossopt.instances.catalogue.entries import KernelConstants, kernel_constants
+from crossopt.instances.catalogue.entries import DeviceEntry, KernelConstants, kernel_constants
 from crossopt.instances.catalogue.registry import device, names
 
 EngineName = Literal["vllm", "sglang", "trtllm", "eager"]
@@ -55,6 +56,8 @@ _MEASURED: Final = ("h100-sxm", "h200", "b200", "a100-80g")
 """Devices whose kernels are known, in the order in which they lend what another lacks."""
 _KINDS: Final = {"a100": "a100-80g", "gb200": "b200", "b300": "b200", "v100": "a100-80g"}
 """Lenders by the first part of a device's name."""
+_PCIE, _ON_PCIE = 64.0e9, "rtx-pro-6000"
+"""Bytes a second of PCIe 5.0 with 16 lanes, and the device whose exchanges over PCIe are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,32 @@ def constants_of_engine(engine: EngineName, version: str = "", experts: bool = F
     return replace(entry.constants, first=entry.constants.first * entry.routed) if experts else entry.constants
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnKernels:
+    """What prices the kernels of a device in a file of the user's."""
+
+    name: str
+    like: str
+    """The registered device of the nearest peak, which lends what is missing."""
+    kernels: Mapping[str, KernelConstants]
+    link: float = inf
+    """Bytes a second inside a node."""
+
+
+def kernels_in(entry: DeviceEntry, name: str) -> str | OwnKernels:
+    """The name of a registered device, or what is known of another one's kernels."""
+    return (
+        name
+        if name in names("hardware")
+        else OwnKernels(name, entry.like or name, _constants_in(entry), float(entry.network.node.bandwidth))
+    )
+
+
+def has_kernels(gpu: str | OwnKernels) -> bool:
+    """Whether any kernels of the device itself were measured."""
+    return bool(gpu.kernels if isinstance(gpu, OwnKernels) else _kernels_of(gpu))
+
+
 def lenders(gpu: str) -> Iterator[str]:
     """Devices whose kernels price those of this one, its own first."""
     own = gpu if gpu in names("hardware") else ""
@@ -160,25 +189,46 @@ def lenders(gpu: str) -> Iterator[str]:
 
 @lru_cache(maxsize=64)
 def _kernels_of(gpu: str) -> dict[str, KernelConstants]:
-    return {kind: kernel_constants(kind, entry.constants) for kind, entry in device(gpu).kernels.items()}
+    return _constants_in(device(gpu))
+
+
+def _constants_in(entry: DeviceEntry) -> dict[str, KernelConstants]:
+    return {kind: kernel_constants(kind, own.constants) for kind, own in entry.kernels.items()}
+
+
+def _lent(gpu: str | OwnKernels, *, exchanges: bool = False) -> Iterator[tuple[str, Mapping[str, KernelConstants]]]:
+    """Kernels by the devices that lend them, the device's own first; of exchanges over PCIe then those that were measured over it."""
+    if isinstance(gpu, OwnKernels):
+        yield gpu.name, gpu.kernels
+    elif gpu in names("hardware"):
+        yield gpu, _kernels_of(gpu)
+    if exchanges and _link_of(gpu) < _PCIE:
+        yield _ON_PCIE, _kernels_of(_ON_PCIE)
+    yield from ((lender, _kernels_of(lender)) for lender in lenders(gpu.like if isinstance(gpu, OwnKernels) else gpu))
+
+
+def _link_of(gpu: str | OwnKernels) -> float:
+    if isinstance(gpu, OwnKernels):
+        return gpu.link
+    return float(device(gpu).network.node.bandwidth) if gpu in names("hardware") else inf
 
 
 C = TypeVar("C", ProductConstants, ContextConstants, GenerationConstants, CollectiveConstants, ExpertConstants)
 
 
-def _kernel(gpu: str, kind: str, form: type[C]) -> tuple[C, str]:
+def _kernel(gpu: str | OwnKernels, kind: str, form: type[C]) -> tuple[C, str]:
     """Constants of the first lender with kernels of that kind, by its name or its first words; and whose they are."""
-    for lender in lenders(gpu):
-        for name, constants in _kernels_of(lender).items():
+    for lender, kernels in _lent(gpu, exchanges=form is CollectiveConstants):
+        for name, constants in kernels.items():
             if (name == kind or name.startswith(f"{kind} ")) and isinstance(constants, form):
                 return constants, lender
     raise ValueError(f"no device has kernels of the kind {kind!r}")
 
 
-def _experts(gpu: str, weights: WeightFormat, engine: EngineName) -> tuple[ExpertConstants, str, str]:
+def _experts(gpu: str | OwnKernels, weights: WeightFormat, engine: EngineName) -> tuple[ExpertConstants, str, str]:
     """Constants of experts in a format, its name among kernels, and whose they are: of the device, and on it of the engine, if known."""
-    for lender in lenders(gpu):
-        known = {kind: own for kind, own in _kernels_of(lender).items() if isinstance(own, ExpertConstants)}
+    for lender, kernels in _lent(gpu):
+        known = {kind: own for kind, own in kernels.items() if isinstance(own, ExpertConstants)}
         libraries = dict.fromkeys([ENGINES[engine].experts, *(kind.rpartition(" ")[2] for kind in known)])
         for library, form in product(libraries, _EXPERTS[weights]):
             if (kind := f"experts {form} {library}") in known:
@@ -187,8 +237,11 @@ def _experts(gpu: str, weights: WeightFormat, engine: EngineName) -> tuple[Exper
 
 
 @lru_cache(maxsize=256)
-def serving_kernels(gpu: str, weights: WeightFormat, cache: CacheFormat, engine: EngineName) -> tuple[Kernels, tuple[str, ...]]:
+def serving_kernels(
+    gpu: str | OwnKernels, weights: WeightFormat, cache: CacheFormat, engine: EngineName
+) -> tuple[Kernels, tuple[str, ...]]:
     """Constants of a device's kernels, and what of them is taken over from others."""
+    name = gpu if isinstance(gpu, str) else gpu.name
     keys, eight = ("fp8", True) if cache == "fp8" else ("bfloat16", False)
     size = CACHE_BYTES[cache]
     products, of_products = _kernel(gpu, _KERNELS[weights], ProductConstants)
@@ -215,4 +268,4 @@ def serving_kernels(gpu: str, weights: WeightFormat, cache: CacheFormat, engine:
         alone_form=AttentionFormat(size, eight, alone=True, splits=bool(alone.reduction)),
         all_reduce=reduce,
         all_gather=gather,
-    ), tuple(f"{what} by {whose}" for what, whose in lent.items() if whose != gpu)
+    ), tuple(f"{what} by {whose}" for what, whose in lent.items() if whose != name)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.registry import device, model, names
+from crossopt.instances.catalogue.registry import device, is_path, model, names
 from crossopt.instances.files.units import nearest, parse_quantity, quoted
 
 USUAL_BATCH: Final = 4 * 2**20
@@ -58,16 +58,17 @@ class Run:
     rent: str | None = None
 
 
-def groups_in(text: str) -> tuple[Group, ...]:
-    """Devices such as `256xh100` or `256xh100,128xb200`; a ValueError in a sentence where they are none."""
+def groups_in(text: str, *, files: bool = False) -> tuple[Group, ...]:
+    """Devices such as `256xh100` or `256xh100,128xb200`; where files are taken, too, their paths. A ValueError in a sentence where they are
+    none."""
     parts = re.sub(r"(?:(?<=^)|(?<=,))\s*([0-9]{1,3}),(?=[0-9]{3}\s*[xX*])", r"\1", text)  # 1,024xh100 is one of them
-    found = tuple(_group(part.strip()) for part in parts.split(","))
+    found = tuple(_group(part.strip(), files) for part in parts.split(","))
     if len({group.name for group in found}) < len(found):
         raise ValueError(f"{quoted(text)} names the same devices twice (name each once)")
     return found
 
 
-def _group(text: str) -> Group:
+def _group(text: str, files: bool) -> Group:
     found = _GROUP.fullmatch(text)
     if found is None:
         between = re.fullmatch(r"([0-9]+)\s*(?:-|\.\.|to)\s*([0-9]+)\s*[xX*]\s*(.+)", text)
@@ -76,7 +77,8 @@ def _group(text: str) -> Group:
     count = int((found["count"] or found["number"]).replace(",", ""))
     if not 1 <= count <= 10**6:
         raise ValueError(f"{quoted(text)} is no number of devices from 1 to 1,000,000")
-    return Group(count, device_named(found["name"] or found["other"]))
+    named = found["name"] or found["other"]
+    return Group(count, str(Path(named).resolve()) if files and is_path(named) else device_named(named))
 
 
 def device_named(text: str) -> str:

@@ -10,6 +10,7 @@ from crossopt.crossflow.arrays import Array, Mask, Real, Whole
 from crossopt.crossflow.envelope import core_counts
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.instances.catalogue.chips import split_of
+from crossopt.instances.catalogue.engines import OwnKernels
 from crossopt.instances.catalogue.registry import technology_given
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, option_indices
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -32,6 +33,8 @@ class FreeChip:
     space: Grid
     peaks: Mapping[str, float]
     """Formats in which it computes."""
+    kernels: OwnKernels
+    """None of its own: those of the device that is most like it."""
 
     @property
     def name(self) -> str:
@@ -41,7 +44,7 @@ class FreeChip:
     @property
     def like(self) -> str:
         """The device whose kernels price it."""
-        return self.free.like or ""
+        return self.kernels.like
 
 
 def free_chip(written: Written, technology: str) -> FreeChip:
@@ -63,7 +66,10 @@ def free_chip(written: Written, technology: str) -> FreeChip:
         raise written.refused([written.fault("chip", fault.message) for fault in error.faults[:1]]) from error
     if not isinstance(instance, Instance) or not isinstance(instance.hardware, FreeHardware):
         raise written.refused([written.fault("chip", "no chip is open")])
-    return FreeChip(instance, instance.hardware, grid(instance), {"bf16": 1.0, **entry.core.rates})
+    free = instance.hardware
+    return FreeChip(
+        instance, free, grid(instance), {"bf16": 1.0, **entry.core.rates}, OwnKernels(free.technology.name, free.like or "", {})
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,9 +28,10 @@ from crossopt.crossflow.fields import (
 )
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.engines import ENGINES, MOST_RANKS, PEAKS, CacheFormat, EngineName, WeightFormat
+from crossopt.instances.catalogue.engines import ENGINES, MOST_RANKS, PEAKS, CacheFormat, EngineName, OwnKernels, WeightFormat, kernels_in
+from crossopt.instances.catalogue.entries import DeviceEntry
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
-from crossopt.instances.catalogue.registry import build_device, device, is_path
+from crossopt.instances.catalogue.registry import build_device, device_or_file
 from crossopt.instances.catalogue.registry import model as model_entry
 from crossopt.instances.files.tables import text_of as text_of_table
 from crossopt.instances.files.units import quoted
@@ -221,7 +222,9 @@ class ServingFile:
     model: Annotated[str | None, Doc("a name from `crossopt list workloads`")] = None
     config: Annotated[str | None, Doc("in place of `model`: path of a Hugging Face config.json, relative to this file")] = None
     hardware: Annotated[
-        tuple[str, ...] | None, Choice(), Doc("devices of `crossopt list hardware`: one kind, or several of which plans may take some")
+        tuple[str, ...] | None,
+        Choice(),
+        Doc("devices of `crossopt list hardware`, or files of your own: one kind, or several of which plans may take some"),
     ] = None
     devices: Annotated[int | None, Bounds(1, MOST_DEVICES), Doc("devices at most, of all kinds; needed for throughput")] = None
     chip: Annotated[ChipSection | None, Doc("in place of `hardware`: a chip that is to be designed, in nodes of 8")] = None
@@ -295,6 +298,8 @@ class DeviceKind:
     """Of a device and hour; nan if unknown."""
     usable_memory: float
     """Bytes of a device for weights, cache and activations."""
+    kernels: str | OwnKernels
+    """What prices its kernels."""
     roles: tuple[Role, ...] = ()
     """Parts of workers that it may have; all where none is named."""
 
@@ -430,10 +435,10 @@ def _read(file: ServingFile, written: Written) -> ServingQuestion:
     shape = _network(file, written)
     if file.chip is not None:
         return _of_free_chip(file, file.chip, shape, written, name)
-    kinds = tuple(_device_kind(file, shape, name, written) for name in file.hardware or ())
+    entries = _entries(file, written)
+    kinds = tuple(_device_kind(file, shape, own, *entries[own]) for own in file.hardware or ())
     faults = [*_faults_of_goal(file, None if any(isnan(kind.rent) for kind in kinds) else kinds[0].rent), *_faults_of_lengths(file, shape)]
-    for kind in kinds:
-        entry = device(kind.name)
+    for kind, (entry, _) in zip(kinds, entries.values(), strict=True):
         faults += _faults_of_options(file, kind.options, shape, min(entry.devices_per_node, MOST_RANKS))
         faults += _faults_of_formats(file, kind.name, entry.peak)
     written.refuse(dict.fromkeys(faults))
@@ -483,7 +488,7 @@ def on_hardware(question: ServingQuestion, hardware: Hardware) -> ServingQuestio
         raise ValueError("the question has no free chip")
     options = _options(file, model, dict(chip.peaks), hardware_node())
     memory = _usable_memory(file, hardware)
-    kind = DeviceKind(chip.name, hardware, MOST_DEVICES, options, file.rent or nan, memory)
+    kind = DeviceKind(chip.name, hardware, MOST_DEVICES, options, file.rent or nan, memory, chip.kernels)
     return replace(question, kinds=(kind,))
 
 
@@ -525,18 +530,34 @@ def of_classes(question: ServingQuestion, names: Collection[str]) -> ServingQues
     return replace(question, classes=tuple(one for one in question.classes if one.name in names))
 
 
-def _device_kind(file: ServingFile, shape: Transformer, gpu: str, written: Written) -> DeviceKind:
-    try:
-        if is_path(gpu):
-            raise ValueError(f"{quoted(gpu)} is a file, and serving takes registered devices (see `crossopt list hardware`)")
-        entry = device(gpu)
-    except ValueError as error:
-        raise written.refused([written.fault("hardware", str(error))]) from error
-    hardware = build_device(entry, gpu, "bf16" if "bf16" in entry.peak else "fp16", 2)
+def _entries(file: ServingFile, written: Written) -> dict[str, tuple[DeviceEntry, str]]:
+    """What is known of each kind of device, registered or in a file of the user's, and its label."""
+    found: dict[str, tuple[DeviceEntry, str]] = {}
+    for gpu in file.hardware or ():
+        try:
+            with written.reading("hardware"):
+                found[gpu] = device_or_file(gpu, written.files)
+        except ValueError as error:
+            raise written.refused([written.fault("hardware", str(error))]) from error
+        peaks = found[gpu][0].peak
+        if not {"bf16", "fp16"} & set(peaks):
+            has = ", ".join(peaks)
+            fault = f"{quoted(gpu)} has no peak in 16 bits, in which models are served (it has {has}; give bf16 or fp16)"
+            raise written.refused([written.fault("hardware", fault)])
+    labels = [label for _, label in found.values()]
+    if twice := next((label for label in labels if labels.count(label) > 1), None):
+        raise written.refused(
+            [written.fault("hardware", f"two kinds of devices are called {quoted(twice)} (give one of the files a `name`)")]
+        )
+    return found
+
+
+def _device_kind(file: ServingFile, shape: Transformer, gpu: str, entry: DeviceEntry, name: str) -> DeviceKind:
+    hardware = build_device(entry, name, "bf16" if "bf16" in entry.peak else "fp16", 2)
     rent = (file.rents or {}).get(gpu) or file.rent or (entry.rent.price if entry.rent else nan)
     most = (file.available or {}).get(gpu, MOST_DEVICES)
     options = _options(file, shape, entry.peak, min(entry.devices_per_node, MOST_RANKS))
-    return DeviceKind(gpu, hardware, most, options, rent, _usable_memory(file, hardware))
+    return DeviceKind(name, hardware, most, options, rent, _usable_memory(file, hardware), kernels_in(entry, name))
 
 
 def _usable_memory(file: ServingFile, hardware: Hardware) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.serving.steps import NO_DRAFTS, Engine, Speculation, Split
+from crossopt.crossflow.serving.steps import NO_DRAFTS, Engine, Kernels, Speculation, Split
 from crossopt.crossflow.serving.workers import (
     Bytes,
     Pool,
@@ -161,6 +161,11 @@ def network_of(question: ServingQuestion, shape: Shape) -> tuple[Transformer, Ha
     return question.model, question.kind_of(shape.device).hardware
 
 
+def kernels_of(question: ServingQuestion, shape: Shape) -> tuple[Kernels, tuple[str, ...]]:
+    """Constants of a worker's kernels, and what of them is taken over from other devices."""
+    return serving_kernels(question.kind_of(shape.device).kernels, shape.weights, shape.cache, question.file.engine)
+
+
 def sent_at(question: ServingQuestion) -> float:
     """Bytes a second between prefill and decode workers: of several kinds of devices the slowest network."""
     return question.file.matching.link or min(float(kind.hardware.links[-1].bandwidth) for kind in question.kinds)
@@ -187,9 +192,9 @@ def _group(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[Offer
 def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Hardware, bounded: bool = False) -> dict[str, Array]:
     """Figures of shapes of one role, format, chunk and number of drafted tokens, on one device or each on its own; where bounded, without
     what more bundles add."""
-    file, first = question.file, shapes[0]
+    first = shapes[0]
     model = network_of(question, first)[0]
-    kernels, _ = serving_kernels(hardware.name, first.weights, first.cache, file.engine)
+    kernels = kernels_of(question, first)[0]
     if bounded:
         kernels = replace(kernels, shared=replace(kernels.shared, reduction=0.0), alone=replace(kernels.alone, reduction=0.0))
     engine = _engine_of(question, model)

@@ -10,6 +10,7 @@ from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from crossopt.instances.catalogue.engines import ENGINES
+from crossopt.instances.catalogue.registry import is_path
 from crossopt.instances.codesign.short import count_of, groups_in, model_named
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.units import quoted
@@ -65,17 +66,19 @@ def serve(options: Namespace) -> int:
     try:
         question = read_given(text, KIND)
     except InstanceError as error:
+        if Path(error.source).is_absolute():  # a file of a device
+            raise
         usage("; ".join(dict.fromkeys(f"{_OPTIONS.get(fault.path, fault.path)}: {fault.message}" for fault in error.faults)))
     return answer_written(options, KIND, "", Written(text), question)
 
 
 def _lines(options: Namespace) -> Iterator[str]:
     """The question in YAML; a ValueError in a sentence where an option makes no sense."""
-    groups = groups_in(options.gpus)
+    groups = groups_in(options.gpus, files=True)
     if len({group.device for group in groups}) < len(groups):
         raise ValueError("--gpus: a kind of device is named twice (name each once)")
     key, value = model_named(options.model)
-    devices = " and ".join(f"{group.count} {group.device}" for group in groups)
+    devices = " and ".join(f"{group.count} {Path(group.device).stem if is_path(group.device) else group.device}" for group in groups)
     requests: dict[str, float] = {name: _tokens(f"--{name}", getattr(options, name)) for name in ("input", "output")}
     requests |= {"cached": _tokens("--cached", options.cached)} if options.cached else {}
     requests |= {"rate": options.rate} if options.rate is not None else {}
@@ -92,7 +95,7 @@ def _lines(options: Namespace) -> Iterator[str]:
     if options.context:
         yield f"context: {_tokens('--context', options.context)}"
     if len(groups) == 1:
-        yield f"hardware: {groups[0].device}"
+        yield f"hardware: {json.dumps(groups[0].device)}"
         yield f"devices: {groups[0].count}"
     else:
         yield f"hardware: {json.dumps([group.device for group in groups])}"

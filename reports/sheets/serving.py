@@ -5,10 +5,10 @@ from dataclasses import replace
 from math import isfinite
 
 from crossopt.crossflow.hardware import Hardware
-from crossopt.instances.catalogue.engines import ENGINES, serving_kernels
+from crossopt.instances.catalogue.engines import ENGINES, has_kernels
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import DEFAULT_CACHE, JOINT, RequestClass, ServingQuestion, of_classes, with_chip
-from crossopt.instances.serving.workers import UNITS, Offer, broken, floors, priced
+from crossopt.instances.serving.workers import UNITS, Offer, broken, floors, kernels_of, priced
 from crossopt.reports.sheets.serving_views import USES, sections_of
 from crossopt.reports.sheets.sheet import Pairs, Section, Sheet, answer_sheet, baselines_in, baselines_text
 from crossopt.solvers.answer import Result
@@ -174,7 +174,7 @@ def _beside(seconds: float, limit: float) -> str:
     return text if limit == float("inf") else f"{text} of {rounded_quantity(limit, 'time', 4)}"
 
 
-_NOTED = ("beyond", "assumed", "tokens")
+_NOTED = ("beyond", "assumed", "tokens", "uncalibrated")
 """Rows of the short answer that the full one lists with its notes."""
 
 
@@ -189,6 +189,7 @@ def _meaning(question: ServingQuestion, plan: ServingPlan, said: ServingFigures,
         rows.append(("beyond", _beyond_text(question, said, found)))
         rows.append(("binds", _fewer_text(question, plan, said) or _binds_text(question, said)))
         rows.append(("assumed", _assumed_text(question)))
+        rows.append(("uncalibrated", _uncalibrated_text(question, plan)))
     return tuple(row for row in rows if row[1])
 
 
@@ -223,6 +224,16 @@ def _assumed_text(question: ServingQuestion) -> str:
         found.append((f"{' and '.join(DEFAULT_CACHE)} cache", "--cache"))
     names, options = [", ".join(part) for part in zip(*found, strict=True)] or ["", ""]
     return f"{names}; quality not priced ({options})" if names else ""
+
+
+def _uncalibrated_text(question: ServingQuestion, plan: ServingPlan) -> str:
+    """Devices of which no kernels were measured, and whose price theirs."""
+    found: dict[str, str] = {}
+    for shape in (copies.shape for copies in plan.workers):
+        lenders = dict.fromkeys(text.rpartition(" by ")[2] for text in kernels_of(question, shape)[1])
+        if not has_kernels(question.kind_of(shape.device).kernels):
+            found[question.kind_of(shape.device).name] = " and ".join(lenders)
+    return "; ".join(f"no kernels of {gpu} were measured: shares of its peaks are as on {whose}" for gpu, whose in found.items())
 
 
 def _replay_text(found: Replayed) -> str:
@@ -312,10 +323,12 @@ def notes_of(question: ServingQuestion, result: Result[ServingPlan, ServingFigur
     """What a reader has to know before trusting the figures."""
     if question.model is None or result.answer is None:
         return ()
-    return (*_of_accuracy(question), *_of_queues(question, result), *_of_shapes(question, result.answer))
+    return (*_of_accuracy(question, result.answer), *_of_queues(question, result), *_of_shapes(question, result.answer))
 
 
-def _of_accuracy(question: ServingQuestion) -> tuple[str, ...]:
+def _of_accuracy(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
+    if _uncalibrated_text(question, plan):
+        return ("how far TPOT is off on such devices is not known",)
     return (f"TPOT is {ENGINES[question.file.engine].errors}",)
 
 
@@ -339,7 +352,7 @@ def _of_shapes(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
         if not model.latent and shape.tensor > model.attention_groups:
             heads = f"{model.attention_groups} heads of keys and values on {shape.tensor} ranks"
             found.append(f"{heads} are held {shape.tensor // model.attention_groups} times: more ranks save no cache")
-        _, lent = serving_kernels(gpu, shape.weights, shape.cache, question.file.engine)
+        _, lent = kernels_of(question, shape)
         lent = tuple(text for text in lent if model.experts > 1 or not text.startswith("experts"))
         if lent:
             found.append(f"kernels of {gpu} are taken over: {', '.join(lent)}")

@@ -18,10 +18,21 @@ from crossopt.crossflow.serving.workers import (
     weights_on_device,
     worker_times,
 )
-from crossopt.instances.catalogue.engines import CACHE_BYTES, WEIGHT_BYTES, constants_of_engine, serving_kernels
+from crossopt.instances.catalogue.engines import CACHE_BYTES, WEIGHT_BYTES, constants_of_engine
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import JOINT, Role, ServingQuestion, of_classes
-from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, drafts_of, latencies_at, network_of, priced, shapes_of
+from crossopt.instances.serving.workers import (
+    UNITS,
+    Offer,
+    Shape,
+    broken,
+    drafts_of,
+    kernels_of,
+    latencies_at,
+    network_of,
+    priced,
+    shapes_of,
+)
 from crossopt.reports.drawing.plots import Line, lines, points
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
 from crossopt.reports.drawing.svg import letter
@@ -263,7 +274,7 @@ def roofline_section(question: ServingQuestion, plan: ServingPlan) -> Section:
 def _phases(question: ServingQuestion, shape: Shape) -> list[tuple[str, float, float, float, float, float]]:
     """Name, FLOPs, bytes and seconds of each phase on one device, and its bandwidth and peak."""
     (model, hardware), file = network_of(question, shape), question.file
-    kernels, _ = serving_kernels(hardware.name, shape.weights, shape.cache, file.engine)
+    kernels = kernels_of(question, shape)[0]
     stored = Bytes(WEIGHT_BYTES[shape.weights], CACHE_BYTES[shape.cache])
     one = question.classes[0]
     asked, split = (

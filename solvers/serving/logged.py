@@ -24,9 +24,9 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.serving.steps import Split, Step, step_time
 from crossopt.crossflow.serving.workers import Bytes, cache_of_token, transfer_time
 from crossopt.crossflow.serving.workers import Requests as Lengths
-from crossopt.instances.catalogue.engines import CACHE_BYTES, ENGINES, constants_of_engine, serving_kernels
+from crossopt.instances.catalogue.engines import CACHE_BYTES, ENGINES, constants_of_engine
 from crossopt.instances.serving.question import ServingQuestion
-from crossopt.instances.serving.workers import Offer, Shape, drafts_of, network_of, sent_at
+from crossopt.instances.serving.workers import Offer, Shape, drafts_of, kernels_of, network_of, sent_at
 
 _POINTS, _EXACT, _LEAST = 48, 64, 1.0
 """Points of a table, numbers of rows up to which each has one, and a context of a table."""
@@ -78,7 +78,7 @@ class _Prices:
 
     def __init__(self, question: ServingQuestion, shape: Shape, longest: float) -> None:
         (model, hardware), file = network_of(question, shape), question.file
-        kernels, _ = serving_kernels(hardware.name, shape.weights, shape.cache, file.engine)
+        kernels = kernels_of(question, shape)[0]
         split = Split(*(np.float64(value) for value in (shape.tensor, shape.pipeline, shape.expert, shape.data)))
         engine, self.drafts = constants_of_engine(file.engine), drafts_of(question, shape)
         self.stages, self.data = float(shape.pipeline), shape.data

@@ -20,9 +20,9 @@ import numpy as np
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.serving.steps import Split, Step, step_time
 from crossopt.crossflow.serving.workers import Bytes, Requests, Worker, pieces_of, transfer_time, worker_times
-from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine, serving_kernels
+from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine
 from crossopt.instances.serving.question import JOINT, RequestClass, ServingQuestion, of_classes, with_chip
-from crossopt.instances.serving.workers import Shape, drafts_of, network_of, sent_at
+from crossopt.instances.serving.workers import Shape, drafts_of, kernels_of, network_of, sent_at
 from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, saturated, units_of_copy
 from crossopt.solvers.serving.logged import Logged, replay_log
 
@@ -195,7 +195,7 @@ def percentiles(values: list[float]) -> tuple[float, ...]:
 def _prices(question: ServingQuestion, shape: Shape, most: int) -> _Prices:
     """Steps of 0 to `most` sequences; of prefill workers pieces are those of 1 to `batch` prompts at once."""
     (model, hardware), file = network_of(question, shape), question.file
-    kernels, _ = serving_kernels(hardware.name, shape.weights, shape.cache, file.engine)
+    kernels = kernels_of(question, shape)[0]
     split = Split(*(np.float64(value) for value in (shape.tensor, shape.pipeline, shape.expert, shape.data)))
     numbers, stages, drafts = np.ceil(np.arange(most + 1) / shape.data), float(shape.pipeline), drafts_of(question, shape)
     engine, tokens = constants_of_engine(file.engine), sum(part * one.output for part, one in question.shares)
@@ -220,7 +220,7 @@ def _prices(question: ServingQuestion, shape: Shape, most: int) -> _Prices:
 def _prefills(question: ServingQuestion, shape: Shape, one: RequestClass) -> list[tuple[float, float]]:
     """Seconds in which a prefill worker computes 1, 2, ... prompts of a class at once, and after which it takes the next ones."""
     (model, hardware), file = network_of(question, shape), question.file
-    kernels, _ = serving_kernels(hardware.name, shape.weights, shape.cache, file.engine)
+    kernels = kernels_of(question, shape)[0]
     prompts, data = np.ceil(np.arange(1, shape.batch + 1) / shape.data), float(shape.data)
     split = Split(*(np.full(len(prompts), float(value)) for value in (shape.tensor, shape.pipeline, shape.expert, data)))
     worker = Worker(split, np.full(len(prompts), data), float(shape.chunk), prompts, drafts_of(question, shape))

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -106,7 +107,6 @@ def test_limits_below_the_floor_are_proved_to_clash(capsys: pytest.CaptureFixtur
     [
         (("llama3-70b", "llama9"), "'llama9' is no model that is known"),
         (("8xh100", "8xh900"), "h900"),
-        (("8xh100", "8xl4.yaml"), "'l4.yaml' is a file, and here a registered device is needed"),
         (("8xh100", "8xh100,4xh100"), "a kind of device is named twice"),
         (("--tpot", "--at"), "p90, p95, p99"),
         (("30ms", "30"), "--tpot: "),
@@ -117,6 +117,52 @@ def test_wrong_options_are_refused_by_name(edit: tuple[str, str], message: str, 
     with pytest.raises(SystemExit) as ended:
         main([edit[1] if word == edit[0] else word for word in LINE])
     assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+OWN = """\
+peak: {bf16: 300 TFLOP/s}
+dram: {capacity: 64 GiB, bandwidth: 1 TB/s}
+network: {node: {bandwidth: 22 GB/s}}
+"""
+
+
+def test_devices_in_files_are_served_on_and_the_result_holds_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own, out = tmp_path / "own.yaml", tmp_path / "out.json"
+    own.write_text(OWN)
+    line = ["serve", "llama3-8b", "--gpus", f"4x{own}", "--input", "500", "--output", "100", "--ttft", "2s", "--tpot", "90ms"]
+    assert main([*line, "--out", str(out)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "llama3-8b on 4 own" in text
+    assert "uncalibrated no kernels of own were measured: shares of its peaks are as on a100-80g" in text
+    own.write_text(OWN.replace("1 TB/s", "2 TB/s"))  # the result stands alone
+    assert main(["check", str(out)]) == 0
+    assert main(["export", str(out), "--as", "replicas"]) == 0
+    forged = tmp_path / "forged.json"
+    forged.write_text(out.read_text().replace("bandwidth: 1 TB/s", "bandwidth: 2 TB/s"))
+    assert main(["check", str(forged)]) == 30
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (("dram: ", "drm: "), "own.yaml:2:1: drm: unknown key"),
+        (("bf16", "fp32"), "has no peak in 16 bits, in which models are served (it has fp32; give bf16 or fp16)"),
+        ((OWN, ""), "own.yaml:1:1: the document is empty"),
+        (("own.yaml", "no.yaml"), "no.yaml:1:1: there is no such file"),
+        (("4xown.yaml", "4xown.yaml,2xA/own.yaml"), "two kinds of devices are called 'own'"),
+    ],
+)
+def test_wrong_files_of_devices_are_refused(
+    edit: tuple[str, str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "A").mkdir()
+    for place in ("own.yaml", "A/own.yaml"):
+        Path(place).write_text(OWN.replace(*edit))
+    line = ["serve", "llama3-8b", "--gpus", "4xown.yaml".replace(*edit), "--input", "500", "--output", "100", "--tpot", "90ms"]
+    with suppress(SystemExit):
+        assert main(line) == 3
     assert message in capsys.readouterr().err
 
 

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from crossopt.formulation.serving.matching import Part, apart_bound, counts_on, crossing, divided, rates_on, together_bound
+from crossopt.instances.catalogue.registry import entry_text
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.files.written import Files
 from crossopt.instances.question import read_given
 from crossopt.instances.serving.question import ServingQuestion
-from crossopt.instances.serving.workers import UNITS, Offer, broken, priced, shapes_of
+from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, kernels_of, priced, shapes_of
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import check, solve_and_verify
 from crossopt.solvers.family import family_of
@@ -545,6 +547,30 @@ def test_bad_input_is_refused_in_a_sentence(edit: tuple[str, str], message: str)
         ask(LLAMA.replace(*edit))
     assert len(caught.value.faults) == 1
     assert message in str(caught.value)
+
+
+def test_a_file_with_a_registered_devices_figures_is_priced_like_it_also_under_another_name() -> None:
+    registered = entry_text("hardware", "h200")
+    for name in ("h200", "other"):
+        files = Files(Path(), {"own.yaml": f"name: {name}\n{registered}"})
+        own = read_given(LLAMA.replace("h100-sxm", "own.yaml"), "serving", files=files)
+        assert own.kinds[0].name == name
+        known = ask(LLAMA.replace("h100-sxm", "h200"))
+        assert priced(own, shapes_of(own)) == priced(known, shapes_of(known))
+    slower = Files(Path(), {"own.yaml": registered.replace("bandwidth: 4800 GB/s", "bandwidth: 2400 GB/s")})
+    assert best_value(read_given(LLAMA.replace("h100-sxm", "own.yaml"), "serving", files=slower)) > best_value(own)
+
+
+def test_exchanges_over_pcie_are_not_priced_by_those_over_nvlink() -> None:
+    sheet = "peak: {bf16: 300 TFLOP/s}\ndram: {capacity: 64 GiB, bandwidth: 1 TB/s}\nnetwork: {node: {bandwidth: LINK GB/s}}\n"
+    both = []
+    for link in ("50", "300"):
+        files = Files(Path(), {"own.yaml": sheet.replace("LINK", link)})
+        both.append(kernels_of(read_given(LLAMA.replace("h100-sxm", "own.yaml"), "serving", files=files), Shape("both"))[1])
+    assert [next(text for text in lent if "all-reduces" in text) for lent in both] == [
+        "all-reduces by rtx-pro-6000",
+        "all-reduces by a100-80g",
+    ]
 
 
 @pytest.mark.parametrize(
