@@ -38,7 +38,7 @@ from crossopt.instances.codesign.space import (
 )
 from crossopt.instances.codesign.stacks.table import Stack
 
-_FAMILIES_TOGETHER, _BLOCKS_TOGETHER = 1 << 15, 8
+_FAMILIES_TOGETHER, _BLOCKS_TOGETHER = 1 << 16, 8
 """Number of families from which a block is large, and of small blocks that are joined at the most."""
 
 
@@ -84,11 +84,11 @@ def _in_large_blocks(blocks: Iterator[AnyPlans]) -> Iterator[AnyPlans]:
         yield joined(waiting)
 
 
-def members(instance: Instance, heads: AnyPlans) -> AnyPlans:
-    """All plans of these families."""
+def members(instance: Instance, heads: AnyPlans, among: tuple[str, ...] | None = None) -> AnyPlans:
+    """All plans of these families; those that differ from the heads in some concessions alone, if these are named."""
     if not isinstance(heads, Plans):
         return heads
-    names = concessions_of(instance)
+    names = concessions_of(instance) if among is None else among
     ways = list(product(*(codes_of(instance, name) for name in names)))
     every = rows_of(heads, np.repeat(np.arange(len(heads)), len(ways)))
     plans = every

@@ -183,23 +183,47 @@ def _grown(instance: Instance, blocks: Iterator[Plans], name: str, known: frozen
         came, first = comings(instance, plans, name)
         if len(first) == first.sum() and first[:, 0].all():
             grown = replace(plans, **{name: came[:, 0].copy()})
+            valid = _may_keep_rules(instance, grown, name, known)
+            yield grown if valid.all() else rows_of(grown, np.flatnonzero(valid))
         else:
             rows, places = np.nonzero(first)
-            grown = replace(rows_of(plans, rows), **{name: came[rows, places]})
-        valid = _may_keep_rules(instance, grown, name, known)
-        yield grown if valid.all() else rows_of(grown, np.flatnonzero(valid))
+            column = came[rows, places]
+            valid = _may_keep_rules(instance, _Gathered.of(plans, rows, name, column), name, known)
+            yield replace(rows_of(plans, rows[valid]), **{name: column[valid]})
+
+
+class _Gathered(Plans):
+    """Rows of plans with one setting changed, of which only the columns that are looked at are gathered: rules look at few."""
+
+    __slots__ = ("rows", "source")
+    source: Plans
+    rows: Whole
+
+    @classmethod
+    def of(cls, source: Plans, rows: Whole, name: str, column: Whole) -> "_Gathered":
+        found = cls.__new__(cls)
+        for field, value in (("source", source), ("rows", rows), (name, column)):
+            object.__setattr__(found, field, value)
+        return found
+
+    def __getattr__(self, name: str) -> Whole:
+        if name not in PLAN_FIELDS:
+            raise AttributeError(name)
+        column: Whole = getattr(self.source, name).take(self.rows)
+        object.__setattr__(self, name, column)
+        return column
 
 
 def _batches(blocks: Iterator[Plans], size: int) -> Iterator[Plans]:
-    """The plans in blocks of this size, the last one smaller; empty blocks are passed on so that callers can check the time."""
+    """The plans in blocks of up to this size: small ones are joined, large ones cut evenly, and others pass without being copied. Empty
+    blocks are passed on so that callers can check the time."""
     waiting: list[Plans] = []
     for number, plans in enumerate(blocks):
         waiting.append(plans)
-        if sum(map(len, waiting)) >= size:
-            every = joined(waiting)
-            cut = len(every) - len(every) % size
-            yield from (rows_of(every, slice(at, at + size)) for at in range(0, cut, size))
-            waiting = [rows_of(every, slice(cut, None))]
+        if (count := sum(map(len, waiting))) > size // 2:
+            every, parts = joined(waiting), -(-count // size)
+            yield from (rows_of(every, slice(count * part // parts, count * (part + 1) // parts)) for part in range(parts))
+            waiting = []
         elif number:
             yield joined([])
     yield joined(waiting)

@@ -30,7 +30,7 @@ from crossopt.instances.codesign.boxes import Corners
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_choices import codes_of, with_settings
-from crossopt.instances.codesign.plan_groups import concessions_of
+from crossopt.instances.codesign.plan_groups import concessions_of, members
 from crossopt.instances.codesign.space import AnyPlans
 from crossopt.instances.errors import ModelError
 
@@ -292,6 +292,22 @@ def head_values_of(instance: Instance, chips: Corners, heads: AnyPlans) -> Array
     return _values_where_they_fit(instance, chips, heads, deciding_memory_of(instance, heads, devices))
 
 
+def near_members(instance: Instance, chips: Corners, heads: AnyPlans, most: float) -> tuple[AnyPlans, Array]:
+    """The members of families that may be worth up to `most` on the only chip, in their order, and the value of each.
+
+    Members that share a recomputation are bounded together first: few of these fit, and fewer are near."""
+    model, names = instance.workload, concessions_of(instance)
+    if isinstance(heads, Plans) and isinstance(model, Transformer) and "recompute" in names and len(heads):
+        thrifty = with_settings(heads, {"offload": reduce(or_, codes_of(instance, "offload"))})
+        memory = _memory_by_recomputation(instance, model, thrifty)
+        rows, ways = np.nonzero(memory + chips.hardware.reserved_memory <= chips.hardware.dram.capacity)
+        split = replace(plan_rows(heads, rows), recompute=np.array(codes_of(instance, "recompute"), np.int64)[ways])
+        bounds = _values_where_they_fit(instance, chips, split, memory[rows, ways])[:, 0]
+        heads, names = plan_rows(split, np.flatnonzero(bounds <= most)), tuple(name for name in names if name != "recompute")
+    plans = members(instance, heads, names)
+    return plans, values_of(instance, chips, plans)[:, 0]
+
+
 def _values_where_they_fit(instance: Instance, chips: Corners, plans: AnyPlans, memory: Array) -> Array:
     hardware = chips.hardware
     found = np.full((len(plans), len(chips.alive)), np.inf)
@@ -355,23 +371,23 @@ def _deciding_memory_of(instance: Instance, heads: Plans, model: Transformer, de
     thrifty = with_settings(heads, {"offload": reduce(or_, codes_of(instance, "offload"))})
     found = np.zeros(len(heads))
 
-    def open_rows(choose: Callable[[Mask], Mask]) -> Whole:
-        """Heads of which it is open whether they fit some device, by bounds, or every device, by members."""
+    def fitting() -> Mask:
+        """Heads (rows) that fit each device (columns): by bounds, or by members."""
         with np.errstate(invalid="ignore"):
             fit = [found[:, None] + device.reserved_memory <= np.atleast_1d(device.dram.capacity) for device in devices]
-        return np.flatnonzero(choose(np.concatenate(fit, axis=1)))
+        return np.concatenate(fit, axis=1)
 
-    rows = np.arange(len(heads))
+    rows, own = np.arange(len(heads)), thrifty
     for stages in (1, None) if model.dense_layers else (None,):  # with dense layers many stages may be the fullest
-        found[rows] = np.array(memory_without_layers(model, sharding(model, plan_rows(thrifty, rows)), stages))[:, 0]
-        if not len(rows := open_rows(lambda fit: np.asarray(fit.any(axis=1)))):
+        found[rows] = np.array(memory_without_layers(model, sharding(model, own), stages))[:, 0]
+        if not len(rows := np.flatnonzero(fitting().any(axis=1))):
             return found
-    some = plan_rows(thrifty, rows[:: len(rows) // _SAMPLED + 1])
+        own = plan_rows(thrifty, rows)
     ways = np.array([codes_of(instance, "recompute")], np.float64)
+    some = plan_rows(own, np.arange(0, len(rows), len(rows) // _SAMPLED + 1))
     thriftiest = np.argmin(np.asarray(peak_memory(model, replace(sharding(model, some), recompute=ways))).sum(axis=0))
-    own = plan_rows(thrifty, rows)
     found[rows] = np.asarray(peak_memory(model, replace(sharding(model, own), recompute=ways[:, thriftiest])))[:, 0]
-    rows = np.intersect1d(rows, open_rows(lambda fit: np.asarray(~fit.all(axis=1))))
+    rows = rows[~fitting()[rows].all(axis=1)]
     found[rows] = least_memory_of(instance, plan_rows(heads, rows))
     return found
 
@@ -384,9 +400,14 @@ def least_memory_of(instance: Instance, heads: AnyPlans) -> Array:
     thrifty = with_settings(heads, {"offload": reduce(or_, codes_of(instance, "offload"))})
     if "recompute" not in concessions_of(instance):
         return memory_of(model, thrifty)
-    ways, (rows, row_of) = np.array([codes_of(instance, "recompute")], np.float64), _distinct_memory(thrifty)
-    found: Array = np.asarray(peak_memory(model, replace(sharding(model, plan_rows(thrifty, rows)), recompute=ways)))
-    return np.asarray(found.min(axis=1)[row_of])
+    return np.asarray(_memory_by_recomputation(instance, model, thrifty).min(axis=1))
+
+
+def _memory_by_recomputation(instance: Instance, model: Transformer, plans: Plans) -> Array:
+    """Bytes that each plan (rows) needs with each option of recomputation (columns)."""
+    ways, (rows, row_of) = np.array([codes_of(instance, "recompute")], np.float64), _distinct_memory(plans)
+    found: Array = np.asarray(peak_memory(model, replace(sharding(model, plan_rows(plans, rows)), recompute=ways)))
+    return found[row_of]
 
 
 def _distinct_memory(plans: Plans) -> tuple[Whole, Whole]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.plan_groups import members
 from crossopt.instances.codesign.space import hardware_points
 from crossopt.instances.codesign.stacks.known import close_call_error
 from crossopt.instances.errors import RefusedError
@@ -18,19 +17,17 @@ from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, cand
 from crossopt.solvers.codesign.baselines.recipes import Practice, practice_of, recipes_baselines
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.boxes.search import CACHED, Survey
+from crossopt.solvers.codesign.boxes.search import CACHED, Survey, growing
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.claims import exact, relaxed
 from crossopt.solvers.codesign.explain.conflict import nearest_infeasible_by_search
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.objective import joined, rows_of, values_of
+from crossopt.solvers.codesign.objective import joined, near_members, rows_of
 from crossopt.solvers.proofs import Exact, Relaxation, Tree
 
 if TYPE_CHECKING:
     from crossopt.crossflow.exchanges.rare import Groups
 
-_HEADS: Final = 1024
-"""Groups whose members are priced together."""
 _SECONDS: Final = 5.0
 """For counting, at the most."""
 _PRACTICE, _NEARLY_ALL, _ENOUGH = 0.5, 0.9, 2.0
@@ -52,10 +49,10 @@ def close_calls(instance: Instance, survey: Survey, value: float | None, deadlin
     most, found, stop = value * (1.0 + error), 0, min(deadline, monotonic() + _SECONDS)
     order = np.argsort(bounds, kind="stable")[: int((bounds <= most).sum())]
     heads, complete = joined(survey.fitting), True
-    for at in range(0, len(order), _HEADS):
+    for rows in growing(order):
         if not (complete := monotonic() < stop):
             break
-        found += int((values_of(instance, survey.chip, members(instance, rows_of(heads, order[at : at + _HEADS]))) <= most).sum())
+        found += int((near_members(instance, survey.chip, rows_of(heads, rows), most)[1] <= most).sum())
     return (_text(max(found - 1, 0), error, complete),)
 
 

@@ -46,7 +46,7 @@ from crossopt.solvers.codesign.boxes.branch import (
     root_node,
     split_nodes,
 )
-from crossopt.solvers.codesign.objective import head_values_of, joined, rows_of, values_of
+from crossopt.solvers.codesign.objective import head_values_of, joined, near_members, rows_of, values_of
 
 _BOXES = 64
 _PLANS = 6
@@ -150,10 +150,10 @@ _PROMISING = 256
 """Groups among whose members the design to start from is sought."""
 CACHED = 1 << 20
 """Groups of which the heads are kept for who looks at their members; of more all are listed again."""
-_HEADS = 1024
-"""Groups whose members are priced together."""
+_HEADS, _MOST_HEADS = 1 << 10, 1 << 15
+"""Groups whose members are priced together: first few, for the design to start from falls with them, then four times as many each time."""
 _REMEMBERED = 1 << 17
-"""Groups of the last survey that are kept whole, for a question that differs in its reserved memory alone."""
+"""Groups of the last survey that are remembered, for a question that differs in its reserved memory alone."""
 _last: list[tuple[Instance, "Survey"]] = []
 
 Trace = tuple[tuple[float, float | None, float | None], ...]
@@ -279,9 +279,17 @@ def survivors(
     space = grid(instance)
     root = root_node(instance)
     before = incumbent_of(instance, space, known)
-    keep = max(_search_below(before, within), _search_below(before, close_call_error(instance) or 0.0))
-    survey = survey_of(instance, corners(instance, space, root.box), deadline, keep)
-    start, every = _start(instance, space, members(instance, survey.pool), before, deadline, near=near, hurried=hurried), survey.every()
+    chip = corners(instance, space, root.box)
+
+    def started(survey: Survey) -> Incumbent:
+        return _start(instance, space, members(instance, survey.pool), before, deadline, near=near, hurried=hurried)
+
+    survey = _narrowed(instance, chip)
+    start = started(survey) if survey else before
+    if survey is None or not _interest(instance, start, within) <= survey.keep:
+        survey = survey_of(instance, chip, deadline, _interest(instance, before, within))
+        start = started(survey)
+    every = survey.every()
     left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False, survey)
     return _with_plans(instance, replace(left, surveyed=True), survey, deadline, within) if survey.complete else left
 
@@ -295,13 +303,12 @@ def _with_plans(instance: Instance, left: Survivors, survey: Survey, deadline: f
     order = np.argsort(bounds := bounds[bounds < _search_below(left.start, within)], kind="stable")
     parts: list[AnyPlans] = []
     found, start = [np.zeros(0)], left.start
-    for rows in (order[at : at + _HEADS] for at in range(0, len(order), _HEADS)):
+    for rows in growing(order):
         if not bounds[rows[0]] < _search_below(start, within):
             break
         if monotonic() >= deadline:
             return replace(left, start=start)
-        plans = members(instance, rows_of(heads, rows))
-        values = values_of(instance, survey.chip, plans)[:, 0]
+        plans, values = near_members(instance, survey.chip, rows_of(heads, rows), _search_below(start, within))
         promising = np.flatnonzero(values < _search_below(start, within))
         parts, found = [*parts, rows_of(plans, promising)], [*found, values[promising]]
         least = int(np.argmin(values)) if len(values) else 0
@@ -312,9 +319,22 @@ def _with_plans(instance: Instance, left: Survivors, survey: Survey, deadline: f
     return replace(left, start=start, plans=rows_of(every, promising), bounds=values[promising], complete=True)
 
 
+def growing(rows: Whole) -> Iterator[Whole]:
+    """The rows of groups in parts whose members are priced together."""
+    at, size = 0, _HEADS
+    while at < len(rows):
+        yield rows[at : at + size]
+        at, size = at + size, min(4 * size, _MOST_HEADS)
+
+
 def _search_below(start: Incumbent, within: float | None) -> float:
     """What a bound must be below for a plan to stay."""
     return start.value if within is None else float(np.nextafter(start.value * (1.0 + within), np.inf))
+
+
+def _interest(instance: Instance, start: Incumbent, within: float | None) -> float:
+    """The largest bound of groups that are of interest beside a design: for the proof, or for designs too close to call."""
+    return max(_search_below(start, within), _search_below(start, close_call_error(instance) or 0.0))
 
 
 def search(
@@ -424,8 +444,6 @@ def _wrong_cut(box: Boxes, ranges: Ranges) -> str:
 
 def survey_of(instance: Instance, chip: Corners, deadline: float, keep: float = float("inf")) -> Survey:
     """Price all groups on the best chip, until the deadline; where many fit, heads of those bounded above `keep` are forgotten."""
-    if (before := _wider(instance)) is not None:
-        return _narrowed(instance, chip, before)
     survey, pooled = Survey(chip), np.zeros(0)
     for block in family_blocks(instance):
         bounds = head_values_of(instance, chip, block.heads)[:, 0]
@@ -441,7 +459,7 @@ def survey_of(instance: Instance, chip: Corners, deadline: float, keep: float = 
         if monotonic() >= deadline:
             return survey
     survey.complete = True
-    if survey.kept == survey.fit <= _REMEMBERED:
+    if survey.kept <= _REMEMBERED:
         _last[:] = [(instance, survey)]
     return survey
 
@@ -455,15 +473,18 @@ def _wider(instance: Instance) -> Survey | None:
     return None
 
 
-def _narrowed(instance: Instance, chip: Corners, before: Survey) -> Survey:
-    """A survey of the groups that fit with more reserved memory; all other groups have no member that fits."""
+def _narrowed(instance: Instance, chip: Corners) -> Survey | None:
+    """A survey by the last one, where that is wider: groups without a member that fits there have none here, and those that were not of
+    interest there have bounds above what this one keeps."""
+    if (before := _wider(instance)) is None:
+        return None
     heads, bounds = joined(before.fitting), before.every()
-    fit = np.flatnonzero(np.isfinite(bounds))
-    bounds = np.full(len(bounds), np.inf)
-    bounds[fit] = head_values_of(instance, chip, heads)[:, 0]
-    still = np.flatnonzero(np.isfinite(bounds[fit]))
-    survey = Survey(chip, [bounds], before.plans, fitting=[rows_of(heads, still)], fit=len(still), kept=len(still), complete=True)
-    survey.pooled(heads, bounds[fit], np.zeros(0))
+    own = np.flatnonzero(before.of_interest(bounds))
+    bounds[own] = head_values_of(instance, chip, heads)[:, 0]
+    still = np.flatnonzero(np.isfinite(bounds[own]))
+    fitting = rows_of(heads, still)
+    survey = Survey(chip, [bounds], before.plans, keep=before.keep, fitting=[fitting], fit=len(still), kept=len(still), complete=True)
+    survey.pooled(heads, bounds[own], np.zeros(0))
     return survey
 
 

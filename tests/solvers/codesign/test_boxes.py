@@ -22,7 +22,7 @@ from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import read_instance, read_single_scale
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.instances.errors import ModelError, RefusedError
-from crossopt.solvers.answer import Progress
+from crossopt.solvers.answer import Progress, unwatched
 from crossopt.solvers.codesign import exhaustive, objective
 from crossopt.solvers.codesign.answer import space_in
 from crossopt.solvers.codesign.baselines.megatron import expert_design
@@ -665,17 +665,14 @@ def test_a_survey_with_more_reserved_memory_is_that_of_the_groups_that_fit_with_
     """The same bounds, counts and heads as if all groups were priced again."""
     question = stack_question("", experts=True)
     chip = corners(question, grid(question), full_box(grid(question)))
-    known, found = list[tuple[Instance, guard.Survey]](), list[guard.Survey]()
-    monkeypatch.setattr(guard, "_last", known)
+    monkeypatch.setattr(guard, "_last", [])
     wide = guard.survey_of(question, chip, inf, keep=0.0)
     assert wide.complete
     reserve = float(np.max(chip.hardware.dram.capacity)) - float(np.median(least_memory_of(question, joined(wide.fitting))))
     more = replace(question, hardware=replace(question.hardware, reserved_memory=reserve))
     chip = corners(more, grid(more), full_box(grid(more)))
-    for _ in range(2):
-        found.append(guard.survey_of(more, chip, inf))
-        known.clear()
-    first, second = found
+    first, second = guard._narrowed(more, chip), guard.survey_of(more, chip, inf)
+    assert first is not None
     assert 0 < first.fit == second.fit < wide.fit
     assert (first.plans, first.kept) == (second.plans, second.kept)
     assert np.array_equal(first.every(), second.every())
@@ -683,3 +680,47 @@ def test_a_survey_with_more_reserved_memory_is_that_of_the_groups_that_fit_with_
         assert isinstance(own, Plans)
         assert isinstance(other, Plans)
         assert all(np.array_equal(getattr(own, name), getattr(other, name)) for name in PLAN_FIELDS)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 1.0])
+def test_a_design_with_more_reserved_memory_is_found_whatever_the_survey_before_has_forgotten(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A narrowed survey answers only where all groups below its design were remembered; elsewhere all are priced again."""
+    question = stack_question("", experts=True)
+    chip = corners(question, grid(question), full_box(grid(question)))
+    monkeypatch.setattr(guard, "_last", [])
+    wide = guard.survey_of(question, chip, inf)
+    bounds = wide.every()
+    wide.forget_above(float(np.quantile(bounds[np.isfinite(bounds)], share)))
+    reserve = float(np.max(chip.hardware.dram.capacity)) - float(np.quantile(least_memory_of(question, joined(wide.fitting)), 0.2))
+    more = replace(question, hardware=replace(question.hardware, reserved_memory=reserve))
+    found = search(more, unwatched, Spend())
+    guard._last.clear()
+    alone = search(more, unwatched, Spend())
+    assert (found.value, found.bound, found.best, found.plans, found.groups) == (
+        alone.value,
+        alone.bound,
+        alone.best,
+        alone.plans,
+        alone.groups,
+    )
+
+
+def test_near_members_are_all_members_up_to_a_value() -> None:
+    """In the same order, and with the same values, as if every member was priced."""
+    question = stack_question("", experts=True)
+    chip = corners(question, grid(question), full_box(grid(question)))
+    heads = joined([block.heads for block in plan_groups.family_blocks(question)])
+    plans = plan_groups.members(question, heads)
+    values = values_of(question, chip, plans)[:, 0]
+    for share in (0.0, 0.1, 0.9):
+        most = float(np.quantile(values[np.isfinite(values)], share))
+        some_plans, some_values = objective.near_members(question, chip, heads, most)
+        near, every = some_values <= most, values <= most
+        assert 0 < every.sum() == near.sum()
+        assert len(some_plans) < len(values)
+        assert np.array_equal(some_values[near], values[every])
+        assert isinstance(plans, Plans)
+        assert isinstance(some_plans, Plans)
+        assert all(np.array_equal(getattr(some_plans, name)[near], getattr(plans, name)[every]) for name in PLAN_FIELDS)
