@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cache, partial, reduce
 from itertools import product
 from math import prod
 from typing import Literal
@@ -52,6 +52,8 @@ Piece = Literal["whole", "batch", "sequence", "feature", "partial"]
 Change = Literal["none", "slice", "scatter", "exchange", "sum", "gather"]
 Lay = tuple[Piece, ...]
 """For each axis of the mesh."""
+Move = Callable[[float, Lay, Lay], float]
+"""Seconds to convert a tensor of a size from one layout to another: `reshard_time` on a mesh."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,8 @@ _MANNERS: dict[str, tuple[Manner, ...]] = {
     "table": ("whole", "batch", "sequence", "summed", "scattered"),
     "head": ("whole", "batch", "sequence", "columns"),
 }
+_SPLITTING: tuple[set[Manner], ...] = ({"batch", "sequence"}, {"columns", "feature"}, {"summed", "scattered"})
+"""Manners that split the tokens, the output's features and the input's."""
 _UNKNOWN = -1
 
 
@@ -249,16 +253,18 @@ def gradients_lay(way: Way) -> Lay:
     return lay(way, _OF_GRADIENTS)
 
 
-def operator_time(kind: Kind, way: Way, model: Transformer, hardware: Hardware, axes: Sequence[MeshAxis]) -> float:
-    """Seconds forward and backward, including the reduction of partial sums."""
-    tokens = _over(way, {"batch", "sequence"}, axes)
-    columns, depth = _over(way, {"columns", "feature"}, axes), _over(way, {"summed", "scattered"}, axes)
-    return _work(kind, tokens, columns, depth, model, hardware) + _sums(kind, way, model, hardware, axes)
+def operator_times(
+    kind: Kind, several: Sequence[Way], model: Transformer, hardware: Hardware, axes: Sequence[MeshAxis], move: Move
+) -> list[float]:
+    """Seconds forward and backward of each way to split an operator, including the reduction of partial sums. What each rank does depends
+    on the numbers of ranks alone, and is priced once for ways that differ in the axes."""
+    alone = replace(hardware, links=hardware.links[:1])
+    work = cache(partial(_work, kind, model, alone))
+    return [work(*(_over(way, manners, axes) for manners in _SPLITTING)) + _sums(kind, way, model, move) for way in several]
 
 
-def _work(kind: Kind, tokens: int, columns: int, depth: int, model: Transformer, hardware: Hardware) -> float:
+def _work(kind: Kind, model: Transformer, hardware: Hardware, tokens: int, columns: int, depth: int) -> float:
     """Seconds of one rank's own work."""
-    hardware = replace(hardware, links=hardware.links[:1])
     if kind.form == "product":
         undivided = _ranks(model, 1.0, 1.0)
         name, shape = named_projections(model, undivided)[kind.number]
@@ -282,21 +288,21 @@ def _attention(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
     return attention_core(model, ranks, hardware).time + attention_core_backward(model, ranks, hardware).time
 
 
-def _sums(kind: Kind, way: Way, model: Transformer, hardware: Hardware, axes: Sequence[MeshAxis]) -> float:
+def _sums(kind: Kind, way: Way, model: Transformer, move: Move) -> float:
     """Seconds of all-reduces and reduce-scatters of the output, and of all-gathers of its gradient if it was scattered.
 
     The head sums the greatest logits and the exponentials of each token over the ranks that split the vocabulary.
     """
 
     def moved(size: float, before: dict[Manner, Piece], after: dict[Manner, Piece]) -> float:
-        return reshard_time(size, lay(way, before), lay(way, after), axes, hardware.links)
+        return move(size, lay(way, before), lay(way, after))
 
     time = moved(kind.output, _BEFORE_SUMS, _GIVES) + moved(kind.output, _GIVES, _NEEDED_BACK)
     return time + (2.0 * moved(4.0 * model.tokens, _BEFORE_LOSS, _AFTER_LOSS) if kind.form == "head" else 0.0)
 
 
-def edge_time(size: float, before: Way, after: Way, move: Callable[[float, Lay, Lay], float]) -> float:
-    """Seconds to bring an output of this size to its consumer's layout, and the gradient back; `move` is `reshard_time` on a mesh."""
+def edge_time(size: float, before: Way, after: Way, move: Move) -> float:
+    """Seconds to bring an output of this size to its consumer's layout, and the gradient back."""
     given = gives(before)
     return move(size, given, lay(after, _TAKES)) + move(size, lay(after, _RETURNED), given)
 

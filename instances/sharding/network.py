@@ -6,7 +6,7 @@ where they are to where they are taken, gather weights, sum gradients, and publi
 one microbatch. The weights of norms are too few to count; a tied head has a table of its own.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import product
@@ -21,6 +21,7 @@ from crossopt.crossflow.kernels.sharded import (
     Lay,
     Manner,
     MeshAxis,
+    Move,
     Way,
     edge_time,
     gives,
@@ -28,7 +29,7 @@ from crossopt.crossflow.kernels.sharded import (
     kinds,
     mesh_axes,
     network,
-    operator_time,
+    operator_times,
     reshard_time,
     share,
     update_time,
@@ -82,6 +83,17 @@ class _Graph:
 
 
 @dataclass(frozen=True, slots=True)
+class _Weights:
+    """What belongs to the weights of a kind of operator."""
+
+    lays: tuple[Lay, ...]
+    parts: Mapping[str, tuple[Whole, Whole]]
+    """Costs and bytes of each belonging, with each layout."""
+    moves: tuple[Whole, ...]
+    """Costs of gathering weights, summing gradients, handing these to the optimizer, and publishing updated weights."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Mesh:
     """What all prices depend on, and those that are known: layers are alike, so that each is asked once."""
 
@@ -93,10 +105,9 @@ class _Mesh:
     times: Mapping[str, Whole]
     sizes: Mapping[str, Whole]
     """Bytes of an output, of each way."""
-    move: Callable[[float, Lay, Lay], float]
-    """Seconds to convert a tensor of this size from one layout to another."""
+    move: Move
     known: dict[tuple[str, str], Whole] = field(default_factory=dict)
-    known_of_weights: dict[str, tuple[Whole, ...]] = field(default_factory=dict)
+    known_of_weights: dict[str, _Weights] = field(default_factory=dict)
 
 
 def network_problem(model: Transformer, hardware: Hardware, sizes: Sequence[int], level_sizes: tuple[int, ...], limit: int) -> Network:
@@ -125,9 +136,9 @@ def network_problem(model: Transformer, hardware: Hardware, sizes: Sequence[int]
 def _mesh(model: Transformer, hardware: Hardware, axes: tuple[MeshAxis, ...]) -> _Mesh:
     found = kinds(model)
     offered = {name: ways(kind, model, axes) for name, kind in found.items()}
-    times = {name: _nanoseconds([operator_time(found[name], way, model, hardware, axes) for way in offered[name]]) for name in found}
-    sizes = {name: _bytes([kind.output * share(gives(way), axes) for way in offered[name]]) for name, kind in found.items()}
     move = cache(partial(reshard_time, axes=axes, links=hardware.links))
+    times = {name: _nanoseconds(operator_times(kind, offered[name], model, hardware, axes, move)) for name, kind in found.items()}
+    sizes = {name: _bytes([kind.output * share(gives(way), axes) for way in offered[name]]) for name, kind in found.items()}
     return _Mesh(model, hardware, axes, found, offered, times, sizes, move)
 
 
@@ -143,23 +154,28 @@ def _between(before: str, after: str, mesh: _Mesh) -> Whole:
 
 def _add_weights(graph: _Graph, operator: int, first: int, last: int, mesh: _Mesh) -> None:
     """The weights of an operator, their gradients from its backward step on, and the optimizer's state, with their edges."""
-    row = graph.rows[operator]
-    kind, model, here = mesh.kinds[row.kind], mesh.model, len(graph.rows)
+    row, here = graph.rows[operator], len(graph.rows)
+    if row.kind not in mesh.known_of_weights:
+        mesh.known_of_weights[row.kind] = _weights_of(row.kind, mesh)
+    found = mesh.known_of_weights[row.kind]
+    for name, start in zip(BELONGINGS, (0, first, 0), strict=True):
+        costs, usages = found.parts[name]
+        graph.rows.append(_Row(f"{row.name}, {name}", name, found.lays, costs, usages, start, last))
+    ends = ((operator, here), (operator, here + 1), (here + 1, here + 2), (here + 2, here))
+    graph.edges += [(*pair, costs) for pair, costs in zip(ends, found.moves, strict=True)]
+
+
+def _weights_of(name: str, mesh: _Mesh) -> _Weights:
+    """The weights of every operator of a kind."""
+    kind, model = mesh.kinds[name], mesh.model
     lays: tuple[Lay, ...] = tuple(product(("whole", "feature"), repeat=len(mesh.axes)))
     parts = [share(lay, mesh.axes) for lay in lays]
-    nothing = np.zeros(len(lays), np.int64)
-    update = _nanoseconds([update_time(kind, part, model, mesh.hardware) for part in parts])
-    for name, size, costs, start in (
-        ("weights", model.weight_bytes, nothing, 0),
-        ("gradients", model.gradient_bytes, nothing, first),
-        ("optimizer", model.optimizer_bytes, update, 0),
-    ):
-        usages = _bytes([size * kind.weights * part for part in parts])
-        graph.rows.append(_Row(f"{row.name}, {name}", name, lays, costs, usages, start, last))
-    if row.kind not in mesh.known_of_weights:
-        mesh.known_of_weights[row.kind] = _moves_of_weights(row.kind, lays, mesh)
-    ends = ((operator, here), (operator, here + 1), (here + 1, here + 2), (here + 2, here))
-    graph.edges += [(*pair, costs) for pair, costs in zip(ends, mesh.known_of_weights[row.kind], strict=True)]
+    sizes = zip(BELONGINGS, (model.weight_bytes, model.gradient_bytes, model.optimizer_bytes), strict=True)
+    usages = {belonging: _bytes([size * kind.weights * part for part in parts]) for belonging, size in sizes}
+    costs = dict.fromkeys(BELONGINGS, np.zeros(len(lays), np.int64))
+    costs["optimizer"] = _nanoseconds([update_time(kind, part, model, mesh.hardware) for part in parts])
+    both = {belonging: (costs[belonging], usages[belonging]) for belonging in BELONGINGS}
+    return _Weights(lays, both, _moves_of_weights(name, lays, mesh))
 
 
 def _moves_of_weights(name: str, lays: Sequence[Lay], mesh: _Mesh) -> tuple[Whole, ...]:

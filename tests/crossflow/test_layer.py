@@ -20,7 +20,7 @@ from crossopt.crossflow.kernels.layer_kernels import (
     named_projections,
     projections,
 )
-from crossopt.crossflow.kernels.sharded import Way, edge_time, kinds, mesh_axes, network, operator_time, reshard_time, ways
+from crossopt.crossflow.kernels.sharded import Way, edge_time, kinds, mesh_axes, network, operator_times, reshard_time, ways
 from crossopt.crossflow.layer import Layer, Pass, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import layer_activations
@@ -663,10 +663,11 @@ def test_megatrons_layer_costs_what_the_full_model_says(a100: Hardware, scattere
     }
     steps = [(name, kind, before) for name, kind, before in network(MODEL) if name.startswith("layer 2:")]
     kind_of = {name: kind for name, kind, _ in network(MODEL)}
-    time = sum(operator_time(found[kind], way[kind], MODEL, a100, axes) for _, kind, _ in steps)
+    move = partial(reshard_time, axes=axes, links=a100.links)
+    time = sum(operator_times(found[kind], (way[kind],), MODEL, a100, axes, move)[0] for _, kind, _ in steps)
     for _, kind, before in steps:
         for one in before:
-            time += edge_time(found[kind_of[one]].output, way[kind_of[one]], way[kind], partial(reshard_time, axes=axes, links=a100.links))
+            time += edge_time(found[kind_of[one]].output, way[kind_of[one]], way[kind], move)
     one_rank = (np.float64(1.0), np.float64(1.0))
     eight = tuple(np.float64(count) for count in axes[0].members)
     ranks = Ranks(np.float64(8), np.float64(1), np.float64(1), np.float64(8), np.float64(scattered), eight, one_rank, one_rank)
@@ -685,5 +686,5 @@ def test_sizes_are_multiples_of_their_ranks() -> None:
 def test_a_rank_alone_works_as_long_as_all_without_a_mesh(a100: Hardware) -> None:
     axes = mesh_axes((1,), (1, 1))
     for kind in kinds(replace(MODEL, global_batch=1)).values():
-        times = {operator_time(kind, way, MODEL, a100, axes) for way in ways(kind, MODEL, axes)}
-        assert len(times) == 1, kind.name
+        times = operator_times(kind, ways(kind, MODEL, axes), MODEL, a100, axes, partial(reshard_time, axes=axes, links=a100.links))
+        assert len({*times}) == 1, kind.name
