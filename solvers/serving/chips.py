@@ -10,7 +10,7 @@ rate of prefill and decode workers as for a chip that is known. Boxes that canno
 halved; chips alone are answered by the dynamic program.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from math import inf
@@ -22,6 +22,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.crossflow.serving.workers import Pool
 from crossopt.instances.codesign.boxes import Boxes, full_box, tightened
+from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.chip import FreeChip, best_chips, choice_at
 from crossopt.instances.serving.question import DECODE_CHIP, PREFILL_CHIP, Role, ServingQuestion, on_hardware, with_chip
 from crossopt.instances.serving.workers import UNITS, Shape, columns_of, pool_units, shapes_of
@@ -40,6 +41,7 @@ from crossopt.solvers.serving.judge import (
     needed_units,
     plan_of,
     rate_sought,
+    reasons_of,
     table_of,
     unit_costs,
     value_for_rate,
@@ -67,11 +69,13 @@ class Found:
     stopped: str
 
 
-def search(question: ServingQuestion, until: float, hear: Callable[[float, float], None], goal: float = inf) -> Found:
-    """The best chip; boxes and chips that are not below the goal are closed."""
+def search(
+    question: ServingQuestion, until: float, hear: Callable[[float, float], None], goal: float = inf, *, any_chip: bool = False
+) -> Found:
+    """The best chip, or the first one that is found; boxes and chips that are not below the goal are closed."""
     chip, walk, rounds, stopped = _chip_of(question), _Walk(question, goal), 0, "complete"
     walk.keep(tightened(chip.instance, chip.space, full_box(chip.space)))
-    while walk.heap and walk.heap[0][0] < walk.value:
+    while walk.heap and walk.heap[0][0] < walk.value and not (any_chip and walk.best is not None):
         if monotonic() > until:
             stopped = "time limit"
             break
@@ -95,6 +99,65 @@ def search(question: ServingQuestion, until: float, hear: Callable[[float, float
         return Found(None, 0, walk.value, bound, walk.chips, walk.boxes, stopped)
     plan = replace(plan_of(with_chip(question, walk.choice), walk.table, walk.best), chip=walk.choice)
     return Found(plan, walk.best.cost, walk.value, bound, walk.chips, walk.boxes, stopped)
+
+
+def clashes(question: ServingQuestion, until: float) -> tuple[str, ...]:
+    """Why no chip serves: budgets without which one does, each with what that one takes, or limits that no chip keeps."""
+    budget, found = _chip_of(question).instance.budget, list[str]()
+    for name, figure in _BUDGETS:
+        limit = least = float(getattr(budget, name))
+        most = _taken(question, {name: inf}, figure, until)
+        while limit < least * _CLOSE < most < inf:
+            middle = (least * most) ** 0.5 if least else most / 2.0
+            taken = _taken(question, {name: middle}, figure, until)
+            least, most = (middle, most) if taken == inf else (least, taken)
+        if limit < most < inf:
+            found.append(_clash({name: (limit, most)}))
+    if found:
+        return tuple(found)
+    chip, free = _chip_of(question), dict.fromkeys(dict(_BUDGETS), inf)
+    if (hardware := _some_chip(question, free, until)) is not None:
+        pairs = {name: (float(getattr(budget, name)), float(getattr(hardware, figure))) for name, figure in _BUDGETS}
+        return (_clash({name: pair for name, pair in pairs.items() if pair[1] > pair[0]}),)
+    best = on_hardware(question, take(best_chips(chip, full_box(chip.space)).hardware, 0))
+    table = table_of(best)
+    known = monotonic() <= until and best_of(best, table) is None
+    return reasons_of(best, table) if known else ("chip: no chip within the budgets serves the rate within the limits",)
+
+
+_BUDGETS = (
+    ("die_area", "die_area"),
+    ("package_area", "package_area"),
+    ("power", "power"),
+    ("power_density", "power_density"),
+    ("reticle", "one_die"),
+)
+"""Budgets of a chip, with the figure that each limits."""
+_CLOSE = 1.01
+"""How near to the least what a budget takes is sought."""
+
+
+def _clash(budgets: Mapping[str, tuple[float, float]]) -> str:
+    """A sentence on budgets by what each allows, and what a chip takes that serves."""
+    units = {"power": "power", "power_density": "power_per_area"}
+    allowed, taken = (
+        " and ".join(rounded_quantity(pair[place], units.get(name, "area"), 4) for name, pair in budgets.items()) for place in range(2)
+    )
+    return f"{' and '.join(budgets)}: no chip within {allowed} serves the rate within the limits, one of {taken} does"
+
+
+def _some_chip(question: ServingQuestion, budgets: Mapping[str, float], until: float) -> Hardware | None:
+    """Some chip that serves with other budgets; None where none was found."""
+    chip = _chip_of(question)
+    eased = replace(chip, instance=replace(chip.instance, budget=replace(chip.instance.budget, **budgets)))
+    found = search(replace(question, chip=eased), until, _unheard, any_chip=True)
+    return None if found.plan is None else with_chip(replace(question, chip=eased), found.plan.chip).kinds[0].hardware
+
+
+def _taken(question: ServingQuestion, budgets: Mapping[str, float], figure: str, until: float) -> float:
+    """What some chip that serves with other budgets has of a figure; infinite where none was found."""
+    hardware = _some_chip(question, budgets, until)
+    return inf if hardware is None else float(getattr(hardware, figure))
 
 
 _DOWN = 1.0 - 2.0**-50

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from crossopt.solvers.serving.chips import Found
 
 _MOST_PLANS: Final = 2_000_000
+_EXPLAINED: Final = 20.0
+"""Seconds in which it is sought which budget of a chip is too small."""
 
 
 def program(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[ServingPlan]:
@@ -67,7 +69,7 @@ def program(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOu
 
 def _free_chip(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[ServingPlan]:
     """The best chip by boxes of designs."""
-    from crossopt.solvers.serving.chips import search  # noqa: PLC0415 - most questions name a device
+    from crossopt.solvers.serving.chips import clashes, search  # noqa: PLC0415 - most questions name a device
 
     began, trail = monotonic(), list[tuple[float, float | None, float | None]]()
 
@@ -80,7 +82,7 @@ def _free_chip(question: ServingQuestion, limits: Limits, watch: Watch) -> Searc
     if question.file.chip is not None and question.file.chip.kinds > 1:
         return _two_chips(question, found, began, limits)
     if found.plan is None:
-        reasons = ("chip: no chip within the budgets serves the rate within the limits",) if found.bound == inf else ()
+        reasons = clashes(question, min(began + limits.seconds, monotonic() + _EXPLAINED)) if found.bound == inf else ()
         return SearchOutcome(None, found.bound, RecomputableBound(BY_BOXES), "program", stopped=found.stopped, reasons=reasons)
     return SearchOutcome(
         answer=found.plan,

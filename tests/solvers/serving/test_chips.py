@@ -1,5 +1,6 @@
 """Free chips that serve: boxes against every chip, bounds of boxes, proofs, and sentences."""
 
+import re
 from dataclasses import replace
 from itertools import product
 from math import inf
@@ -15,12 +16,12 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_given
 from crossopt.instances.serving.chip import choice_at
 from crossopt.instances.serving.question import ServingQuestion, with_chip
-from crossopt.solvers.answer import Limits, unwatched
+from crossopt.solvers.answer import Limits, SearchOutcome, unwatched
 from crossopt.solvers.checking import check, solve_and_verify
 from crossopt.solvers.family import family_of
 from crossopt.solvers.serving.chips import bounds_of
 from crossopt.solvers.serving.engines import exhaustive, program
-from crossopt.solvers.serving.judge import best_of, judge, table_of, value_of
+from crossopt.solvers.serving.judge import ServingPlan, best_of, judge, table_of, value_of
 
 CHIP = """\
 kind: serving
@@ -129,7 +130,27 @@ def test_edits_of_the_chip_and_bounds_that_are_too_high_are_refused() -> None:
 def test_limits_that_no_chip_keeps_are_proved() -> None:
     found = program(ask(CHIP.replace("tpot: 10 ms", "tpot: 0.1 ms")), Limits(), unwatched)
     assert (found.answer, found.bound) == (None, inf)
-    assert found.reasons
+    assert found.reasons[0].startswith("tpot: 0.1 ms are asked, no worker takes less than ")
+
+
+@pytest.mark.parametrize("names", [("power",), ("die_area",), ("die_area", "power")])
+def test_a_budget_that_is_too_small_is_named_with_what_a_chip_takes_that_serves(names: tuple[str, ...]) -> None:
+    units = {"power": "W", "die_area": "mm^2"}
+
+    def asked(amounts: list[float]) -> SearchOutcome[ServingPlan]:
+        usual = {"die_area": "815 mm^2", "power": "700 W"}
+        budget = usual | {name: f"{amount} {units[name]}" for name, amount in zip(names, amounts, strict=True)}
+        text = CHIP.replace("die_area: 815 mm^2, power: 700 W", ", ".join(f"{name}: {amount}" for name, amount in budget.items()))
+        return program(ask(text), Limits(), unwatched)
+
+    found = asked([150.0] * len(names))
+    assert found.bound == inf
+    sentence = " ".join(found.reasons)
+    assert sentence.startswith(f"{' and '.join(names)}: no chip within 150 ")
+    taken = [float(figure) for figure in re.findall(r"([0-9.]+) (?:W|mm\^2)", sentence)][len(names) :]
+    assert asked([amount * 1.001 for amount in taken]).answer is not None
+    if len(names) == 1:
+        assert asked([taken[0] * 0.98]).answer is None
 
 
 @pytest.mark.parametrize(
