@@ -54,7 +54,10 @@ MOST_RANKS: Final = 8
 """Ranks of an exchange up to which its time is fitted."""
 _MEASURED: Final = ("h100-sxm", "h200", "b200", "a100-80g")
 """Devices whose kernels are known, in the order in which they lend what another lacks."""
-_KINDS: Final = {"a100": "a100-80g", "gb200": "b200", "b300": "b200", "v100": "a100-80g"}
+_KINDS: Final = {
+    **dict.fromkeys(("a100", "a10g", "l4", "l40s", "v100"), "a100-80g"),
+    **dict.fromkeys(("b300", "gb200"), "b200"),
+}
 """Lenders by the first part of a device's name."""
 _PCIE, _ON_PCIE = 64.0e9, "rtx-pro-6000"
 """Bytes a second of PCIe 5.0 with 16 lanes, and the device whose exchanges over PCIe are known."""

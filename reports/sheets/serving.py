@@ -8,7 +8,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.engines import ENGINES, has_kernels
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import DEFAULT_CACHE, JOINT, RequestClass, ServingQuestion, of_classes, with_chip
-from crossopt.instances.serving.workers import UNITS, Offer, broken, floors, kernels_of, priced
+from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, floors, kernels_of, priced
 from crossopt.reports.sheets.serving_views import USES, sections_of
 from crossopt.reports.sheets.sheet import Pairs, Section, Sheet, answer_sheet, baselines_in, baselines_text
 from crossopt.solvers.answer import Result
@@ -230,9 +230,9 @@ def _uncalibrated_text(question: ServingQuestion, plan: ServingPlan) -> str:
     """Devices of which no kernels were measured, and whose price theirs."""
     found: dict[str, str] = {}
     for shape in (copies.shape for copies in plan.workers):
-        lenders = dict.fromkeys(text.rpartition(" by ")[2] for text in kernels_of(question, shape)[1])
         if not has_kernels(question.kind_of(shape.device).kernels):
-            found[question.kind_of(shape.device).name] = " and ".join(lenders)
+            *most, last = dict.fromkeys(text.rpartition(" by ")[2] for text in _taken_over(question, shape))
+            found[question.kind_of(shape.device).name] = f"{', '.join(most)} and {last}" if most else last
     return "; ".join(f"no kernels of {gpu} were measured: shares of its peaks are as on {whose}" for gpu, whose in found.items())
 
 
@@ -352,15 +352,19 @@ def _of_shapes(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
         if not model.latent and shape.tensor > model.attention_groups:
             heads = f"{model.attention_groups} heads of keys and values on {shape.tensor} ranks"
             found.append(f"{heads} are held {shape.tensor // model.attention_groups} times: more ranks save no cache")
-        _, lent = kernels_of(question, shape)
-        lent = tuple(text for text in lent if model.experts > 1 or not text.startswith("experts"))
-        if lent:
+        if lent := _taken_over(question, shape):
             found.append(f"kernels of {gpu} are taken over: {', '.join(lent)}")
         if shape.drafted and shape.role != "prefill":
             found.append("drafted tokens are accepted as often as stated, in all requests alike")
         if shape.expert > 1:
             found.append("experts are taken at random: a router that prefers some makes their ranks slower")
     return tuple(dict.fromkeys(found))
+
+
+def _taken_over(question: ServingQuestion, shape: Shape) -> tuple[str, ...]:
+    """Kernels of a worker that are taken over from other devices, without those that it does not run."""
+    needless = ("experts",) * (question.model is not None and question.model.experts == 1) + ("all-reduces",) * (shape.tensor == 1)
+    return tuple(text for text in kernels_of(question, shape)[1] if not text.startswith(needless))
 
 
 def _given(question: ServingQuestion) -> tuple[tuple[str, str], ...]:

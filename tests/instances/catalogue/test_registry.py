@@ -58,8 +58,8 @@ WEIGHTS = {
 
 def test_the_registries_have_the_promised_entries() -> None:
     assert set(names("hardware")) == {
-        "a100-40g", "a100-80g", "b200", "b300", "gb200-nvl72", "h100-sxm", "h200", "mi300x", "mi325x", "rtx-4090", "rtx-pro-6000",
-        "tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e", "trainium2", "v100-16g", "v100-32g",
+        "a100-40g", "a100-80g", "a10g", "b200", "b300", "gb200-nvl72", "h100-sxm", "h20", "h200", "l4", "l40s", "mi300x", "mi325x",
+        "rtx-4090", "rtx-pro-6000", "tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e", "trainium2", "v100-16g", "v100-32g",
     }  # fmt: skip
     assert set(names("technologies")) == {
         "accelerator-4nm", "accelerator-4np", "accelerator-5nm-stacked", "accelerator-7nm", "tensor-7nm", "v100-class",

@@ -268,5 +268,5 @@ def test_an_answer_says_which_rent_it_counts_and_of_when() -> None:
 @pytest.mark.parametrize("name", names("hardware"))
 def test_a_registered_rent_has_a_provider_and_a_month(name: str) -> None:
     listed = device(name).rent
-    assert (listed is None) == (name in ("trainium2", "rtx-4090", "rtx-pro-6000"))
+    assert (listed is None) == (name in ("h20", "l4", "l40s", "trainium2", "rtx-4090", "rtx-pro-6000"))
     assert listed is None or (0.5 < listed.price < 20.0 and "2023-01" <= listed.month <= "2026-11" and listed.source)
