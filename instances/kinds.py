@@ -11,6 +11,7 @@ from pathlib import Path
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import opened
+from crossopt.instances.files.content import GRAPH, LOOKED_AT, PROBLEM, QUESTION, content_of, is_result, refusal
 from crossopt.instances.files.units import nearest, quoted
 
 
@@ -176,32 +177,13 @@ KINDS = {
 STANDARD_INPUT = Path("-")
 """The name on the command line for a question read from standard input."""
 _KIND = re.compile(r"^(?:\{[ \t]*)?[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?([a-z0-9_-]+)", re.MULTILINE)
-LOOKED_AT = 1 << 20
-"""Bytes of a file by which it is recognised."""
 _FEW = 256
 _CONFIGURATIONS = re.compile(rb'"TMPCs"\s*:')
-_STRATEGIES = re.compile(rb'\s*\{\s*"problem"\s*:')
-_OPERATORS = re.compile(rb'\s*\{\s*"graph"\s*:\s*"operators"')
-_RESULT = re.compile(
-    rb'\s*\{\s*(?:"kind"\s*:\s*"[a-z0-9_-]+"\s*,\s*"(?:instance|format|figures)"|"format"\s*:\s*\d+\s*,\s*"(?:instance|kind)")\s*:'
-)
 _PROFILE = re.compile(rb"^(?:node[0-9]+[ \t]*--|\t)", re.MULTILINE)
 _KEY_LINE = re.compile(rb"^[A-Za-z_]+[ \t]*:", re.MULTILINE)
 _GZIP = b"\x1f\x8b"
 _LARGEST = 64 << 20
 """Largest size of a graph in bytes, common to all readers."""
-_OF_QUESTIONS = {"kind", "workload", "workloads", "cluster"}
-_OF_CONFIGURATIONS = {"architectures", "model_type", "hidden_size", "num_hidden_layers", "text_config"}
-_FORMATS = (
-    (b"PK\x03\x04", "a zip archive, such as a checkpoint of PyTorch or a spreadsheet"),
-    (b"%PDF", "a PDF document"),
-    (b"\x80", "a pickle of Python"),
-    (b"\x7fELF", "a program"),
-)
-_NETWORK = (
-    "`crossopt place FILE --devices 4xh100` places its operators, `crossopt quantize` chooses formats, `crossopt import` describes it"
-)
-_WEIGHTS = "the network itself is described under `workload`: by a name of `crossopt list workloads`, or by `config:` and a config.json"
 _UNKNOWN_JSON = (
     "this JSON is neither a question nor a graph (a question has `kind`; a placement graph has `nodes` and `edges`; "
     "a sharding problem begins with `problem`)"
@@ -230,14 +212,6 @@ def kind_of_file(path: Path) -> str:
     return _recognised(path)[0]
 
 
-def other_than_result(name: str, start: bytes) -> str:
-    """Description of a file that is no result, by its first bytes; empty where these are JSON, or where nothing is known."""
-    if foreign := _binary_format(name.rpartition(".")[2].lower(), start):
-        return foreign
-    asks = not start.lstrip().startswith(b"{") and _KEY_LINE.search(start) is not None
-    return "a question (`crossopt solve FILE --out RESULT.json` answers it and saves a result)" if asks else ""
-
-
 def is_graph_file(path: Path) -> bool:
     """Whether a file is a graph or profile in the format of another tool, not a question in YAML or JSON."""
     return _recognised(path)[1]
@@ -250,7 +224,7 @@ def is_graph_text(name: str, text: str) -> bool:
 
 def is_result_file(path: Path) -> bool:
     """Whether a file is a saved result."""
-    return _RESULT.match(file_start(path)) is not None
+    return is_result(file_start(path))
 
 
 def kind_in(text: str) -> str:
@@ -268,31 +242,28 @@ def _recognised(path: Path) -> tuple[str, bool]:
 
 def _form_of(name: str, start: bytes, read_all: Callable[[], bytes] | None = None) -> tuple[str, bool]:
     """The problem type of a file, and whether it is another tool's file; by its content first, then by its name."""
+    if not start:  # the reader of joint designs says that it is not there, or empty
+        return "codesign", False
     suffix = name.rpartition(".")[2].lower() if "." in name else ""
-    if _RESULT.match(start):
-        raise ValueError("this is a result, not a question (`crossopt check` verifies it, `crossopt report` draws it)")
     if suffix == "gz" or start.startswith(_GZIP):
         return "sharding", True
-    if foreign := _binary_format(suffix, start):
-        remedy = _NETWORK if suffix in {"onnx", "pt2"} else _WEIGHTS
-        raise ValueError(f"this is {foreign}, not a question ({remedy})")
-    if suffix == "csv":
-        raise ValueError("this is a table, not a question (`crossopt accuracy` and `crossopt calibrate` read measured runs)")
+    content = content_of(name, start)
+    if content not in {None, QUESTION, GRAPH, PROBLEM}:
+        raise ValueError(refusal(name, start, QUESTION.what, "name a YAML file"))
     if suffix not in {"yaml", "yml"} and start.lstrip().startswith(b"{"):
         return _form_of_json(start, read_all, named_json=suffix == "json")
     if suffix == "json":
         return "placement", True
     if suffix == "txt" and _PROFILE.search(start):
         return "pipedream", True
-    if suffix in {"txt", "toml", "ini", "md"} and start and not _KEY_LINE.search(start):
+    if suffix in {"txt", "toml", "ini", "md"} and not _KEY_LINE.search(start):
         raise ValueError(_UNKNOWN_TEXT)
     return kind_in(start.decode("utf-8", "replace")), False
 
 
 def _form_of_json(start: bytes, read_all: Callable[[], bytes] | None, *, named_json: bool) -> tuple[str, bool]:
-    if _OPERATORS.match(start):
-        raise ValueError(f"this is a graph of operators, not a question ({_NETWORK})")
-    if _STRATEGIES.match(start):
+    content = content_of("", start)
+    if content == PROBLEM:
         return "sharding", True
     if _CONFIGURATIONS.search(read_all() if read_all else start):
         return "piper", True
@@ -301,28 +272,12 @@ def _form_of_json(start: bytes, read_all: Callable[[], bytes] | None, *, named_j
     except (ValueError, RecursionError):  # cut, or broken: its reader says where
         question = not named_json or _KIND.search(start[:_FEW].decode("utf-8", "replace"))
         return (kind_in(start.decode("utf-8", "replace")), False) if question else ("placement", True)
-    keys = document.keys() if isinstance(document, dict) else set()
-    if keys & {"nodes", "edges"} and "kind" not in keys:
+    if content == GRAPH:
         return "placement", True
-    if keys & _OF_QUESTIONS:
+    if content == QUESTION:
         kind = document.get("kind")
         return (kind if isinstance(kind, str) and kind in KINDS else "codesign"), False
-    if keys & _OF_CONFIGURATIONS:
-        raise ValueError("this is the configuration of a model, not a question (name it in one: `workload: {config: FILE}`)")
-    if "traceEvents" in keys or {"trace", "operations"} <= keys:
-        raise ValueError("this is a trace, not a question (`crossopt import` reads traces; `kind: what-if` asks about one)")
     raise ValueError(_UNKNOWN_JSON)
-
-
-def _binary_format(suffix: str, start: bytes) -> str:
-    """Description of a file that is not text; empty for text."""
-    if suffix == "onnx":
-        return "a model of ONNX"
-    if suffix == "pt2":
-        return "a network of torch.export"
-    if suffix == "safetensors" or (start[8:9] == b"{" and b"\0" in start[:8]):
-        return "a file of weights (safetensors)"
-    return next((what for magic, what in _FORMATS if start.startswith(magic)), "")
 
 
 def name_of(path: Path) -> str:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from io import StringIO
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crossopt.instances.kinds import name_of, question_path
+from crossopt.instances.kinds import STANDARD_INPUT, name_of, question_path
 from crossopt.reports.arguments import parser_of_commands
 from crossopt.reports.commands.console import (
     ANSWERED,
@@ -63,6 +64,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     if "command" not in options:
         sys.stderr.write(parser.format_help())
         return USAGE
+    for name in ("file", "model", "submission"):
+        if getattr(options, name, None) == Path("/dev/stdin"):
+            setattr(options, name, STANDARD_INPUT)
     guarded = arguments is None and options.command in _GUARDED and not getattr(options, "relaxation", False)
     if arguments is None and not guarded:  # how batch systems say Ctrl-C; who guards sees to it
         signal.signal(signal.SIGTERM, signal.default_int_handler)

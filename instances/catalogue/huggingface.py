@@ -13,6 +13,7 @@ from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Activation, Biased, Transformer
 from crossopt.instances.catalogue.entries import Numerics
 from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly, why_unreadable
+from crossopt.instances.files.content import CONFIGURATION, LOOKED_AT, refusal
 from crossopt.instances.files.schema import LARGEST_WHOLE
 from crossopt.instances.files.units import quoted
 
@@ -425,21 +426,27 @@ def _refuse_projected_embedding(config: Config, hidden: int) -> None:
         raise ValueError("'word_embed_proj_dim' differs from 'hidden_size': embeddings of another width than the layers are not modelled")
 
 
+_CONFIG = "name a model's config.json"
+
+
 def config_in(text: str, source: str) -> Config:
     """The JSON object in the text of a file; a ValueError in one sentence if there is none."""
+    if sentence := refusal(source, text[:LOOKED_AT].encode("utf-8", "replace"), CONFIGURATION.what, _CONFIG):
+        raise ValueError(f"{quoted(source)}: {sentence}")
     try:
         config = read_strictly(text)
     except JsonError as error:
-        raise ValueError(f"{quoted(source)}, line {error.line}, column {error.column}: {error.message}") from error
+        remedy = "" if text.lstrip().startswith(("{", "[")) else f" ({_CONFIG})"
+        raise ValueError(f"{quoted(source)}, line {error.line}, column {error.column}: {error.message}{remedy}") from error
     if not isinstance(config, dict):
-        raise ValueError(f"{quoted(source)} holds no JSON object (name a model's config.json)")
+        raise ValueError(f"{quoted(source)} holds no JSON object ({_CONFIG})")
     return config
 
 
 def text_of(path: Path) -> str:
     """The text of a `config.json`; a ValueError in one sentence unless it is a regular file of at most `LARGEST` bytes."""
     try:
-        data = bytes_of(path, LARGEST, "name a model's config.json")
+        data = bytes_of(path, LARGEST, _CONFIG)
     except OSError as error:
         raise ValueError(f"{quoted(str(path))}: {why_unreadable(error)}") from error
     if data is None:
@@ -447,4 +454,4 @@ def text_of(path: Path) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{quoted(str(path))} is not UTF-8 text (name a model's config.json)") from error
+        raise ValueError(f"{quoted(str(path))} is not UTF-8 text ({_CONFIG})") from error

@@ -112,11 +112,13 @@ def model_named(text: str) -> tuple[str, str]:
         return "config", str(path / "config.json")
     if path.suffix in _GRAPHS:
         raise ValueError(f"{quoted(text)} is a graph of operators (name a model or its config.json; `crossopt quantize` takes a graph)")
-    if path.suffix in (".yaml", ".yml"):
+    if text in ("-", "/dev/stdin"):
+        raise ValueError(f"{quoted(text)}: no model is read from standard input (name it, or its config.json)")
+    if path.suffix in (".yaml", ".yml") and path.is_file():
         raise ValueError(f"{quoted(text)} is no model (`crossopt solve {text}` answers a question in YAML)")
     if path.is_file():
         return "config", text
-    if path.suffix == ".json":
+    if path.suffix in (".json", ".yaml", ".yml"):
         raise ValueError(f"{quoted(text)}: there is no such file ({_DOWNLOAD.format('ORG/MODEL')})")
     known = names("workloads")
     plain = {_plain(name): name for name in known}

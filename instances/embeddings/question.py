@@ -327,13 +327,18 @@ def _head_of(head: Mapping[str, Any]) -> dict[str, float]:
     return {str(key): float(value) for key, value in figures if isinstance(value, int | float) and 0 < value < 1e300}
 
 
+def tables_text(path: Path) -> str:
+    """The text of a file with tables."""
+    return text_of(path, "a list of tables")
+
+
 def _tables(file: EmbeddingsFile, written: Written) -> TableList:
     source = file.tables
     if isinstance(source, TablesSection):
         if source.file is None:
             return TableList(random_tables(source.count or 0, source.seed), {})
         with written.reading("tables.file"):
-            text = written.files.text(source.file, text_of)
+            text = written.files.text(source.file, tables_text)
         return tables_in(text, source.file)
     return TableList(tuple(_table(section) for section in source), {})
 

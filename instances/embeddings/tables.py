@@ -1,6 +1,5 @@
 """Lists of embedding tables: from JSON or CSV files in the forms of several tools, or drawn from a seed with measured marginals."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from csv import DictReader
 from dataclasses import replace
@@ -12,6 +11,8 @@ from typing import Any, Final, TypeVar, get_args
 from crossopt.crossflow.embeddings import Kernel, Sharding
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.content import reading_as
+from crossopt.instances.files.graphs import read_json
 from crossopt.instances.files.units import nearest, quoted
 
 T = TypeVar("T")
@@ -101,30 +102,37 @@ _SHARDINGS: Final[Mapping[str, Sharding]] = {
     "grid_shard": "grid", "data_parallel": "data",
 }  # fmt: skip
 _KERNELS: Final[Mapping[str, Kernel]] = {name: name for name in get_args(Kernel)}
-_TOP = 100
-"""Lines among which a question says its kind."""
+_COLUMNS = "name,rows,dimension are columns or keys of each table"
 _FORM = "a list of tables, or a mapping with `tables`"
 
 
 def tables_in(text: str, source: str) -> TableList:
     """The tables in the text of a JSON or CSV file; an InstanceError with every fault."""
     stripped = text.lstrip("\ufeff \t\r\n")
-    if stripped[:1] not in {"{", "["}:
-        if any(line.startswith("kind:") for line in stripped.splitlines()[:_TOP]):
-            raise _refused(source, "this is a question, not a list of tables (ask it by `crossopt solve`)")
-        if (lines := stripped.rstrip().count("\n")) > MOST_TABLES:
-            raise _refused(source, _too_many(lines))
-        return _listed([dict(row) for row in DictReader(StringIO(stripped))], {}, source)
-    try:
-        data = json.loads(stripped, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise _refused(source, f"this is no JSON: {error}") from error
+    with reading_as("", stripped, "a list of tables", _COLUMNS):
+        return _tables_in_json(stripped, source) if stripped[:1] in {"{", "["} else _tables_in_csv(stripped, source)
+
+
+def _tables_in_csv(text: str, source: str) -> TableList:
+    if (lines := text.rstrip().count("\n")) > MOST_TABLES:
+        raise _refused(source, _too_many(lines))
+    reader = DictReader(StringIO(text))
+    names = reader.fieldnames or ()
+    if len(names) == 1 and ";" in names[0]:
+        raise _refused(source, "columns are separated by semicolons (separate them by commas)")
+    if not {"rows", "dimension"} & {_NAMES.get(name.strip().lower()) for name in names}:
+        raise _refused(source, f"this is no list of tables ({_COLUMNS})")
+    return _listed([dict(row) for row in reader], {}, source)
+
+
+def _tables_in_json(text: str, source: str) -> TableList:
+    data = read_json(text, source)
     head = data if isinstance(data, dict) else {}
     rows = head.get("tables") if head else data
     if isinstance(rows, Mapping):
         rows = [{"name": name, **row} if isinstance(row, Mapping) else row for name, row in rows.items()]
     if not isinstance(rows, list):
-        raise _refused(source, f"{_FORM} is needed")
+        raise _refused(source, f"{_FORM} is needed ({_COLUMNS})")
     columns = head.get("columns")
     if isinstance(columns, list):
         rows = [dict(zip(columns, row, strict=False)) if isinstance(row, list) and len(row) == len(columns) else row for row in rows]
@@ -141,10 +149,6 @@ def _constrained(row: Mapping[Any, Any], constraints: Mapping[Any, Any]) -> Mapp
     """A table with its constraints of TorchRec's planner beside its configuration."""
     own = constraints.get(row.get("name"))
     return {**row, **{key: value for key, value in own.items() if value is not None}} if isinstance(own, Mapping) else row
-
-
-def _no_number(token: str) -> float:
-    raise ValueError(f"{token} is no number of JSON")
 
 
 def _refused(source: str, message: str) -> InstanceError:
@@ -170,7 +174,7 @@ def _listed(rows: Sequence[Any], head: Mapping[str, Any], source: str) -> TableL
             tables.append(table)
     faults += [Fault(1, 1, "tables", message) for message in faults_of_names([table.name for table in tables])]
     if not rows:
-        faults.append(Fault(1, 1, "tables", "there are no tables (name,rows,dimension are columns of each)"))
+        faults.append(Fault(1, 1, "tables", f"there are no tables ({_COLUMNS})"))
     if faults:
         raise InstanceError(source, faults[:_SHOWN])
     return TableList(tuple(tables), head)

@@ -34,27 +34,29 @@ class NotRegularError(OSError):
     """Not a regular file: a directory, a pipe, a socket or a device; `strerror` is a sentence with the remedy."""
 
 
-def why_unreadable(error: OSError) -> str:
-    """Reason why a file cannot be read, with the remedy."""
+def why_unreadable(error: OSError, remedy: str = "check the name and the folder") -> str:
+    """Reason why a file cannot be read, with the remedy where it is not there."""
     match error:
         case NotRegularError():
             return str(error.strerror)
+        case FileNotFoundError() if str(error.filename) == "-":
+            return "standard input is not read here (name a file)"
         case FileNotFoundError():
-            return f"there is no such file ({_near_file(error)})"
+            return f"there is no such file ({_near_file(error) or remedy})"
         case PermissionError():
             return "the file may not be read (check its permissions)"
     return f"the file cannot be read ({(error.strerror or type(error).__name__).lower()})"
 
 
 def _near_file(error: OSError) -> str:
-    """The file of the folder whose name is nearest, or what to check."""
+    """The file of the folder whose name is nearest, if there is one that is near."""
     with suppress(OSError, ValueError, TypeError):
         path = Path(str(error.filename))
         with os.scandir(path.parent) as entries:
             names = [entry.name for entry in islice(entries, _LOOKED_AT) if entry.is_file()]
         if guess := nearest(path.name, names, likeness=_LIKE):
             return f"did you mean {quoted(str(path.with_name(guess[0])))}?"
-    return "check the name and the folder"
+    return ""
 
 
 @contextmanager
@@ -98,9 +100,9 @@ def bytes_of(path: Path, most: int, remedy: str) -> bytes | None:
 class JsonError(ValueError):
     """A fault of a JSON text and its position, counted from 1."""
 
-    def __init__(self, message: str, line: int = 1, column: int = 1, path: str = "") -> None:
+    def __init__(self, message: str, line: int = 1, column: int = 1, path: str = "", *, is_cut: bool = False) -> None:
         super().__init__(message)
-        self.message, self.line, self.column, self.path = message, line, column, path
+        self.message, self.line, self.column, self.path, self.is_cut = message, line, column, path, is_cut
 
 
 def read_strictly(text: str) -> Any:  # noqa: ANN401 - whatever a text may hold
@@ -114,7 +116,9 @@ def read_strictly(text: str) -> Any:  # noqa: ANN401 - whatever a text may hold
     try:
         return json.loads(text, parse_constant=_no_number, parse_int=_integer, object_pairs_hook=_mapping)
     except json.JSONDecodeError as error:
-        raise JsonError(f"this is not JSON: {error.msg.lower()}", error.lineno, error.colno) from error
+        is_cut = bool(text.strip()) and (error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"))
+        message = "it ends too early" if is_cut else error.msg.lower()
+        raise JsonError(f"this is not JSON: {message}", error.lineno, error.colno, is_cut=is_cut) from error
     except _TwiceError as error:
         raise _given_twice(text, error.key) from error
     except RecursionError as error:

@@ -8,6 +8,7 @@ from typing import Any
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import UNSEEN, JsonError, bytes_of, read_strictly
+from crossopt.instances.files.content import refusal
 from crossopt.instances.files.units import quoted
 
 
@@ -64,15 +65,16 @@ class FaultList:
             raise InstanceError(self.source, self.found)
 
 
-def text_of(path: Path) -> str:
-    """The text of a graph; an InstanceError if it is too large or not text, an OSError if the file cannot be read."""
-    data = bytes_of(path, _LARGEST, "name a graph")
+def text_of(path: Path, what: str = "a graph") -> str:
+    """The text of a graph, or what else a file is; an InstanceError if it is too large or not text, an OSError if it cannot be read."""
+    data = bytes_of(path, _LARGEST, f"name {what}")
     if data is None:
-        raise _refused(str(path), f"the file has more than {_LARGEST >> 20} MiB (give a smaller graph)")
+        raise _refused(str(path), f"the file has more than {_LARGEST >> 20} MiB (name {what} that is smaller)")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _refused(str(path), f"this is no text in UTF-8: {error.reason}") from error
+        message = refusal(path.name, data, what, f"name {what}") or f"this is not text in UTF-8 (name {what})"
+        raise _refused(str(path), message) from error
     if unseen := UNSEEN.search(text):
         line = text.count("\n", 0, unseen.start()) + 1
         raise _refused(str(path), f"character U+{ord(unseen[0]):04X} is not text (remove it)", line)
@@ -84,7 +86,8 @@ def read_json(text: str, source: str) -> Any:  # noqa: ANN401 - whatever a file 
     try:
         return read_strictly(text)
     except JsonError as error:
-        raise InstanceError(source, [Fault(error.line, error.column, error.path, error.message)]) from error
+        remedy = " (name a file in JSON)" if not text.lstrip().startswith(("{", "[")) else " (write it again)" if error.is_cut else ""
+        raise InstanceError(source, [Fault(error.line, error.column, error.path, error.message + remedy)]) from error
 
 
 def _refused(source: str, message: str, line: int = 1) -> InstanceError:

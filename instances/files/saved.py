@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly, why_unreadable
-from crossopt.instances.kinds import STANDARD_INPUT, name_of, other_than_result, standard_input
+from crossopt.instances.files.content import GRAPH, PROBLEM, QUESTION, RESULT, TRACE, content_of, refusal
+from crossopt.instances.kinds import STANDARD_INPUT, name_of, standard_input
 
 T = TypeVar("T")
 _LARGEST, _HEAD = 64 << 20, 4096
@@ -146,8 +147,9 @@ def _text(path: Path) -> str:
         raise ValueError(f"this file is too large for a result ({_REMEDY})")
     if not data.strip():
         raise ValueError(f"{'standard input' if path == STANDARD_INPUT else 'this file'} is empty ({_REMEDY})")
-    if other := other_than_result(path.name, data[:_HEAD]):
-        raise ValueError(f"this is {other}, not a result ({_REMEDY})" if "(" not in other else f"this is no result but {other}")
+    is_asked = data.lstrip().startswith(b"{") and content_of(path.name, data[:_HEAD]) in {QUESTION, GRAPH, PROBLEM, TRACE}
+    if not is_asked and (sentence := refusal(path.name, data[:_HEAD], RESULT.what, _REMEDY)):  # those its readers describe
+        raise ValueError(sentence)
     return data.decode("utf-8")
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import bytes_of, why_unreadable
+from crossopt.instances.files.content import reading_as
 from crossopt.instances.files.units import nearest, quoted
 
 NOTHING: Final = frozenset(("", "-", "?", "n/a", "na", "none", "null", "unknown"))
@@ -64,6 +65,11 @@ def text_of(path: Path) -> str:
 
 def table_in(text: str, source: str, required: Sequence[str], known: Collection[str], noun: str) -> Table:
     """As `read_table`, of the text of a file."""
+    with reading_as("", text, f"a table of {noun}s", f"name a CSV file with the columns {', '.join(required)}"):
+        return _table_in(text, source, required, known, noun)
+
+
+def _table_in(text: str, source: str, required: Sequence[str], known: Collection[str], noun: str) -> Table:
     lines = _lines(text, source)
     head_line, header = _header(lines)
     if faults := _header_faults(header, head_line, required, known):

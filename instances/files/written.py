@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 _SHOWN = 100
 """Longest setting shown in messages; longer ones are named by their key."""
+FROM_QUESTION: Final = "check the name and the folder: paths begin at the question"
+"""Remedy for a file that a question names and that is not there."""
 _WRITTEN = "a setting is written KEY=VALUE (for example tensor=8)"
 
 
@@ -196,7 +198,7 @@ class Written:
         try:
             yield
         except OSError as error:
-            raise self.refused([self.fault(key, f"{why_unreadable(error)}; paths begin at the question")]) from error
+            raise self.refused([self.fault(key, why_unreadable(error, FROM_QUESTION))]) from error
 
     def refused(self, faults: Iterable[Fault]) -> InstanceError:
         """An InstanceError with all faults, naming the settings that caused them."""

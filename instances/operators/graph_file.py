@@ -9,12 +9,14 @@ from typing import Any, Final, NoReturn
 from crossopt.crossflow.operator_graph import OperatorGraph, graph_faults
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import UNSEEN, why_unreadable
+from crossopt.instances.files.content import OPERATORS, reading_as
 from crossopt.instances.files.dataclass_json import from_file, to_file
 from crossopt.instances.files.graphs import FaultList, read_json, text_of
 
 HEAD: Final[Mapping[str, str | int]] = {"graph": "operators", "format": 1}
 """How such a file begins."""
-_REFUSAL = "this is no graph of operators (write one: `crossopt import model.onnx --out graph.json`)"
+_REMEDY = "`crossopt import model.onnx --out graph.json` writes one"
+_REFUSAL = f"this is no graph of operators ({_REMEDY})"
 _LARGEST = 64 << 20
 """Bytes that are read back."""
 
@@ -76,9 +78,11 @@ def graph_in(text: str, source: str) -> OperatorGraph:
 def read_graph(path: Path) -> OperatorGraph:
     """The graph in a file; an InstanceError in one sentence where it cannot be read."""
     try:
-        return graph_in(text_of(path), str(path))
+        text = text_of(path)
     except OSError as error:
         raise InstanceError(str(path), [Fault(1, 1, "", why_unreadable(error))]) from error
+    with reading_as(path.name, text, OPERATORS.what, _REMEDY):
+        return graph_in(text, str(path))
 
 
 def refuse(path: Path, *messages: str) -> NoReturn:

@@ -115,6 +115,8 @@ def _loaded(path: Path) -> ModelProto:
         refuse(path, why_unreadable(error))
     if data is None:
         refuse(path, "a protobuf has at most 2 GiB (save the model with external data: onnx.save_model(..., save_as_external_data=True))")
+    if not data:
+        refuse(path, "the file is empty (export the model again)")
     try:
         model = onnx.load_model_from_string(data)
     except DecodeError:

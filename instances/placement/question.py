@@ -21,7 +21,7 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import why_unreadable
 from crossopt.instances.files.graphs import GREATEST, FaultList, cycle_of, figure, read_json, rows_of, text_of
 from crossopt.instances.files.units import quoted
-from crossopt.instances.files.written import Files, Written, short_repr
+from crossopt.instances.files.written import FROM_QUESTION, Files, Written, short_repr
 from crossopt.instances.operators.graph_file import graph_in, is_operators
 
 # A network as a graph of operators, and the question on which device each of them runs.
@@ -407,7 +407,7 @@ def draw(file: PlacementFile, files: Files, report: Report) -> Drawn | None:
     try:
         text = None if section.file is None else files.text(section.file, text_of)
     except OSError as error:
-        report("file", f"{why_unreadable(error)}; paths begin at the question")
+        report("file", why_unreadable(error, FROM_QUESTION))
         return None
     imported = text is not None and is_operators(text)
     for key in _PRICED if section.workload is None and not imported else ():

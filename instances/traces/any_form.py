@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from crossopt.crossflow.traces import SPAN_ENDS, graph_of
+from crossopt.instances.files.content import LOOKED_AT, TRACE, is_result, refusal
 from crossopt.instances.files.units import quoted
 from crossopt.instances.traces.chakra import chakra_in, chakra_json_in, imported_chakra, is_chakra
 from crossopt.instances.traces.graph_file import (
@@ -197,7 +198,6 @@ def _remarks(building: Building, moved: Early) -> list[str]:
 
 
 _FORMS = "Kineto JSON (traceEvents), Chakra (.et, or workload_graph in JSON), or a PyTorch host trace (schema and nodes)"
-_UNKNOWN = f"this is no trace that is known (name {_FORMS})"
 
 
 def read_any(path: Path, window: Window = FULL_WINDOW) -> Imported:
@@ -213,7 +213,7 @@ def _read(path: Path, window: Window) -> Imported:
     is_named = ".et" in path.suffixes
     if is_named or not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
         if not (is_named or is_chakra(data)):
-            refuse(path, _UNKNOWN)
+            _refuse_unknown(path, data)
         return imported_chakra(path, chakra_in(path, data), "Chakra")
     document = json_in(path, data)
     if is_kineto(document):
@@ -222,6 +222,10 @@ def _read(path: Path, window: Window) -> Imported:
         return imported_host(path, document)
     if isinstance(document, dict) and "workload_graph" in document:
         return imported_chakra(path, chakra_json_in(path, document), "Chakra in JSON")
-    if isinstance(document, dict) and "trace" in document:
+    if isinstance(document, dict) and "trace" in document and not is_result(data):
         return Imported(trace_in(data.decode("utf-8-sig"), str(path)), "graph of a trace")
-    return refuse(path, _UNKNOWN)
+    return _refuse_unknown(path, data)
+
+
+def _refuse_unknown(path: Path, data: bytes) -> NoReturn:
+    refuse(path, refusal(path.name, data[:LOOKED_AT], TRACE.what, f"name {_FORMS}") or f"this is no trace that is known (name {_FORMS})")

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from crossopt.instances.errors import InstanceError
+from crossopt.instances.embeddings.question import tables_text
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.careful import why_unreadable
+from crossopt.instances.files.written import Files
 from crossopt.instances.question import read_given
 from crossopt.reports.commands.console import usage
 from crossopt.reports.commands.networks import Written, answer_written, check_targets
@@ -21,17 +24,21 @@ _USUAL: Final = 30.0
 def embed(options: Namespace) -> int:
     """Answer, print and write; the exit code is that of `solve`."""
     check_targets(options)
-    text = "\n".join(_lines(options)) + "\n"
+    path, text = Path(options.tables), "\n".join(_lines(options)) + "\n"
     try:
-        question = read_given(text, KIND)
+        question = read_given(text, KIND, files=Files(Path(), {str(path.resolve()): tables_text(path)}))
+    except OSError as error:
+        usage(f"{path}: {why_unreadable(error)}")
     except InstanceError as error:
-        usage("; ".join(dict.fromkeys(f"{_option(fault.path, options.tables)}{fault.message}" for fault in error.faults)))
+        usage("; ".join(dict.fromkeys(f"{_option(fault, options.tables)}{fault.message}" for fault in error.faults)))
     return answer_written(options, KIND, "" if options.minimize == "fewest_devices" else "ms", Written(text), question, _USUAL)
 
 
-def _option(path: str, tables: str) -> str:
-    """The option that writes the key at a path, or the file of the tables."""
-    name = path.rpartition(".")[2].partition("[")[0]
+def _option(fault: Fault, tables: str) -> str:
+    """The option that writes the key at a path, or the place in the file of the tables."""
+    path, name = fault.path, fault.path.rpartition(".")[2].partition("[")[0]
+    if not path and (fault.line, fault.column) != (1, 1):
+        return f"{tables}:{fault.line}:{fault.column}: "
     if path.startswith("tables"):
         return f"{tables}: " if path in {"tables", "tables.file"} else f"{tables}: {path}: "
     return f"--{'minimize' if name == 'objective' else name.replace('_', '-')}: " if name else f"{tables}: "

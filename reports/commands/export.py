@@ -58,7 +58,7 @@ def plan_of(options: Namespace) -> tuple[Instance, Candidate]:
                 f"{name}: this belongs to models (--as lp, mps or cpsat); the settings of {options.stack or 'a stack'} are printed"
             )
     named = not options.file.suffix and not options.file.exists()
-    if options.file.suffix in {".yaml", ".yml"} or (named and not holds_result(options.file)):
+    if (options.file.suffix in {".yaml", ".yml"} and options.file.exists()) or (named and not holds_result(options.file)):
         raise ValueError(f"{name_of(options.file)}: a question has no plan (name a result of `solve --out`, or take --as lp, mps or cpsat)")
     instance, design = _design_of_result(options.file, options.workload)
     if design is None:

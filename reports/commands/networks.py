@@ -15,6 +15,7 @@ from crossopt.crossflow.operator_graph import OperatorGraph, shared_weights, val
 from crossopt.instances.errors import RefusedError, install_text
 from crossopt.instances.files.careful import opened
 from crossopt.instances.files.saved import write_atomically
+from crossopt.instances.kinds import STANDARD_INPUT
 from crossopt.instances.operators.graph_file import ONNX_NAMES, graph_text, is_operators, read_graph
 from crossopt.instances.operators.torch_export import ATEN_NAMES, graph_of_module, read_torch
 from crossopt.reports.commands.console import ANSWERED, check_target, code_of, refuse_overwriting_data, seconds_of
@@ -199,8 +200,8 @@ def _text(graph: OperatorGraph) -> str:
 
 
 def read_network(path: Path, axes: dict[str, int]) -> OperatorGraph:
-    if path == Path("-"):
-        raise RefusedError("-: a graph is not read from standard input (name its file)")
+    if path == STANDARD_INPUT:
+        raise RefusedError(f"{path}: a graph is not read from standard input (name its file)")
     if not _is_network(path):
         if axes:
             raise RefusedError(f"--set: the axes of {path} have their lengths already (import the model itself)")

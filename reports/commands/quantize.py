@@ -13,6 +13,7 @@ from crossopt.instances.catalogue.formats import BITS
 from crossopt.instances.catalogue.registry import is_path
 from crossopt.instances.codesign.short import device_named
 from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.instances.files.careful import why_unreadable
 from crossopt.instances.files.graphs import text_of as text_of_file
 from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.files.units import quoted
@@ -120,9 +121,9 @@ def _as_option_fault(message: str, devices: str) -> str:
 
 def _losses_text(path: Path) -> str:
     try:
-        return text_of_file(path)
+        return text_of_file(path, "a CSV file of losses")
     except OSError as error:
-        raise RefusedError(f"--losses {path}: {(error.strerror or 'the file cannot be read').lower()}") from error
+        raise RefusedError(f"--losses {path}: {why_unreadable(error)}") from error
 
 
 def _losses_name(options: Namespace, folder: Path) -> str:

@@ -263,7 +263,7 @@ def _refuse(options: Namespace) -> None:
         usage(f"--job: a job runs a training stack, and --as {form} is none (take --as {', '.join(STACKS[:-1])} or {STACKS[-1]})")
     saved = holds_result(options.file)
     kind = kind_of(options.file) if saved else kind_of_file(question_path(options.file))
-    if options.stack == VIPR and not saved:
+    if options.stack == VIPR and not saved and (options.file.exists() or not options.file.suffix):
         usage(f"--as {VIPR}: {options.file} is no saved result, and only a result has a proof (solve FILE --out RESULT.json)")
     if kind is None and is_graph(options.file):
         usage(f"--as {form}: {options.file} is a graph of a trace (take --as {TRACE} or {' or '.join(COPIES)})")

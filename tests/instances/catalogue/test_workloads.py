@@ -366,7 +366,7 @@ def test_a_configuration_that_cannot_be_used_is_refused_in_one_sentence(change: 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b'{"model_type": ', "line 1, column 16: this is not JSON: expecting value"),
+        (b'{"model_type": ', "line 1, column 16: this is not JSON: it ends too early"),
         (b"[1, 2]", "holds no JSON object (name a model's config.json)"),
         (b"\xff\xfe", "is not UTF-8 text (name a model's config.json)"),
         (b'{"a": NaN}', "NaN is no number that JSON knows"),

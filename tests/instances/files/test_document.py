@@ -383,7 +383,7 @@ def things(folder: Path) -> dict[str, str]:
     return odd | {
         "directory": "this is a directory (",
         "loop": "the file cannot be read (too many levels of symbolic links)",
-        "missing": "there is no such file (check the name and the folder)",
+        "missing": "there is no such file (check the name and the folder",
         "x" * 300: "the file cannot be read (file name too long)",
     }
 
@@ -467,7 +467,7 @@ def test_a_problem_with_more_rows_than_any_graph_has_is_refused(tmp_path: Path) 
         ("[" * 100_000, (1, 1), "this is nested too deeply"),
         ("[1" + "0" * 5000 + "]", (1, 1), "a number of 5,001 digits"),
         ("[Infinity]", (1, 1), "Infinity is no number"),
-        ("[1,", (1, 4), "this is not JSON: expecting value"),
+        ("[1,", (1, 4), "this is not JSON: it ends too early"),
     ],
 )
 def test_json_that_cannot_be_meant_is_refused_with_its_place(text: str, place: tuple[int, int], words: str) -> None:

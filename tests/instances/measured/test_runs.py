@@ -374,7 +374,7 @@ def test_a_row_of_another_length_is_a_fault_of_that_row(cells_file: Path) -> Non
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "a header of columns"),
+        (b"", "the file is empty"),
         (b"source;model\n1;2\n", "a header of columns"),
         (",".join(REQUIRED).encode() + b"\n", "there are no rows below the header"),
         (",".join(REQUIRED).encode() + b'\n"never closed,', "this is not CSV"),

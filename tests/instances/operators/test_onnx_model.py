@@ -191,7 +191,7 @@ def test_files_that_are_no_model_are_refused_in_a_sentence(tmp_path: Path) -> No
     cut = "this is no model of ONNX, or one that was cut off (export or fetch it again)"
     assert refused(whole_model[: len(whole_model) // 2], tmp_path) == [cut]
     assert refused(b"\x00\xff" * 50, tmp_path) == [cut]
-    assert refused(b"", tmp_path) == ["the model has no operators (is this a model of ONNX? export it again)"]
+    assert refused(b"", tmp_path) == ["the file is empty (export the model again)"]
     with pytest.raises(InstanceError, match="there is no such file"):
         read_onnx(tmp_path / "none.onnx")
     with pytest.raises(InstanceError, match="this is a directory"):

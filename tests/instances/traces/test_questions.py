@@ -78,7 +78,7 @@ def test_mistakes_of_changes_are_told(changes: list[dict[str, Any]], told: str, 
         ({"objective": "days"}, "objective: the least days is none at all without a target"),
         ({"target": "0 s"}, "target: this is no time to meet"),
         ({"budgets": {"money": "3 USD"}}, "budgets.money: no change costs money"),
-        ({"trace": "other.json"}, "trace: there is no such file (check the name and the folder); paths begin at the question"),
+        ({"trace": "other.json"}, "trace: there is no such file (check the name and the folder: paths begin at the question)"),
         ({"trace": None}, "trace: there is no value"),
     ],
 )
@@ -143,7 +143,7 @@ def test_operations_that_are_alike_are_one_kernel_those_with_most_time_first(tmp
         ({"totals": ["tiem"]}, "totals[0]: 'tiem' is unknown (did you mean 'time'?)"),
         ({"kinds": ["copy"]}, "trace: it holds no operation of the kinds copy (it holds collective, gap, host, kernel, wait)"),
         ({"kernels": 3}, "kernels: the fewest kernels are asked for already"),
-        ({"trace": "other.json"}, "trace: there is no such file (check the name and the folder); paths begin at the question"),
+        ({"trace": "other.json"}, "trace: there is no such file (check the name and the folder: paths begin at the question)"),
     ],
 )
 def test_every_mistake_is_told(said: dict[str, Any], told: str, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_a_budget_that_no_choice_keeps_is_proved_and_said_with_its_least(network
         ((*ASKED, "--budget", "speed=2"), "--budget speed=2: FIGURE=AMOUNT is needed, of time,"),
         ((*ASKED, "--budget", "size=1MB", "--budget", "size=2MB"), "--budget size=2MB: size is given twice (keep one)"),
         ((*ASKED, "--budget", "time=2kg"), "--budget time: '2kg' has the unknown unit 'kg'"),
-        ((*ASKED, "--losses", "nowhere.csv"), "--losses nowhere.csv: no such file or directory"),
+        ((*ASKED, "--losses", "nowhere.csv"), "--losses nowhere.csv: there is no such file (check the name and the folder)"),
         ((*ASKED, "--minimize", "speed"), "--minimize: 'speed' is unknown"),
         ((*ASKED, "--tie", "all"), "--tie: 'all' is unknown"),
         (ASKED[:2], "--formats: name those to choose among, such as fp8, or give --devices"),

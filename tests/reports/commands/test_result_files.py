@@ -46,8 +46,8 @@ def test_an_edited_result_exits_with_thirty_and_says_why(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"kind: codesign", "1:1: this is no result but a question (`crossopt solve FILE --out RESULT.json` answers it"),
-        (b'{"format": 1,\n "value": 3', "2:12: this is not JSON: expecting ',' delimiter (name a file that"),
+        (b"kind: codesign", "1:1: this is a question, not a result (`crossopt solve FILE --out RESULT.json` answers it"),
+        (b'{"format": 1,\n "value": 3', "2:12: this is not JSON: it ends too early (name a file that"),
         (b"{}", "1:1: this is not a result of format 3 (solve the question again: `crossopt solve FILE --out RESULT.json`)"),
         (b"[" * 100_000, "1:1: this is nested too deeply (name a file that"),
         (b'{"format": NaN}', "1:1: NaN is no number that JSON knows"),

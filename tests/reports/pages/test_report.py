@@ -208,7 +208,7 @@ def test_a_page_in_place_of_its_result_is_no_json_and_stays(
     monkeypatch.chdir(tmp_path)
     Path("all.html").write_text("<html></html>", encoding="utf-8")
     assert main(["report", "all.html"]) == 3
-    assert "all.html:1:1: this is not JSON" in capsys.readouterr().err
+    assert "all.html:1:1: this is a web page, not a result" in capsys.readouterr().err
     assert main(["solve", "tiny", "--out", "answer.html"]) == 0
     before = Path("answer.html").read_bytes()
     with pytest.raises(SystemExit):
