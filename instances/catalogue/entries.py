@@ -484,6 +484,7 @@ class ModelEntry:
 
     source: Annotated[str, Prose(), Doc("where the shapes are from")]
     numerics: Annotated[Numerics | None, Doc("what a launch needs beside them, from the config.json beside the weights")] = None
+    context: Annotated[Positive | None, Doc("longest context of a published checkpoint with these shapes, for serving")] = None
     transformer: Annotated[Transformer | None, Doc("its shapes")] = None
     lstm: Annotated[Lstm | None, Doc("its shapes")] = None
     gemm: Annotated[Gemm | None, Doc("its shapes")] = None

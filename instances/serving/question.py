@@ -243,7 +243,10 @@ class ServingFile:
     matching: Annotated[MatchingSection, Doc("losses of workers that are matched")] = MatchingSection()
     speculation: Annotated[SpeculationSection | None, Doc("speculative decoding by its acceptance length")] = None
     workers: Annotated[dict[str, WorkerSection] | None, Doc("in place of model and hardware: workers by name, with their figures")] = None
-    context: Annotated[Positive | None, Doc("longest context of the model; longer requests are refused")] = None
+    context: Annotated[
+        Positive | None,
+        Doc("longest context of the model; longer requests are refused; default: that of the config.json, or of the published model"),
+    ] = None
     memory: Annotated[Ratio | None, NonZero(), Doc("share of the memory that the engine may fill; default: the engine's")] = None
     reserve: Annotated[Bytes | None, Doc("of that for graphs and context of the engine; default: the engine's")] = None
     rent: Annotated[Money | None, NonZero(), Doc("of a device and hour, for `cost`; default: the list price")] = None
@@ -721,19 +724,25 @@ def _faults_of_goal(file: ServingFile, rent: float | None) -> Iterator[tuple[str
 
 
 def stated_context(file: ServingFile, shape: Transformer) -> int | None:
-    """The longest context that the question or the config.json states; registered models only have the length of their training."""
+    """The longest context that the question or the config.json states."""
     return file.context or (shape.sequence if file.config is not None else None)
 
 
+def longest_context(file: ServingFile, shape: Transformer) -> int | None:
+    """The same, and of a registered model that of a published checkpoint."""
+    return stated_context(file, shape) or (model_entry(file.model).context if file.model is not None else None)
+
+
 def _faults_of_lengths(file: ServingFile, shape: Transformer) -> Iterator[tuple[str, str]]:
-    longest = stated_context(file, shape)
+    longest = longest_context(file, shape)
     for one in _classes(file):
         whole = one.input + one.output
         if longest is None or whole <= longest:
             continue
         yield (
             f"classes.{one.name}" if one.name else "requests",
-            f"{whole:,} tokens of input and output are beyond the context of {longest:,} (ask for fewer, or state a longer context)",
+            f"{whole:,} tokens of input and output are beyond the context of {longest:,} "
+            "(ask for fewer, or state a longer one by context or --context)",
         )
 
 

@@ -532,6 +532,7 @@ def test_other_reasons_are_named() -> None:
         (("output: 200", "output: .nan"), "output"),
         (("output: 200", "output: 200, rate: 0"), "rate"),
         (("output: 200}", "output: 1}\ncontext: 2000"), "2,001 tokens of input and output are beyond the context of 2,000"),
+        (("input: 2000", "input: 131000"), "131,200 tokens of input and output are beyond the context of 131,072"),
         (("tensor: [4, 8]", "tensor: [3]"), "3 ranks cannot share 64 heads evenly"),
         (("tensor: [4, 8]", "tensor: [16]"), "16 ranks are more than the 8 of which exchanges are priced"),
         (("tensor: [4, 8]", "pipeline: [100]"), "100 stages are more than the 80 layers"),
@@ -571,6 +572,13 @@ def test_exchanges_over_pcie_are_not_priced_by_those_over_nvlink() -> None:
         "all-reduces by rtx-pro-6000",
         "all-reduces by a100-80g",
     ]
+
+
+def test_a_stated_context_is_taken_before_that_of_the_published_model() -> None:
+    long = LLAMA.replace("llama3-70b", "qwen3-32b").replace("input: 2000", "input: 50000").replace("1 s", "60 s")
+    with pytest.raises(InstanceError, match="50,200 tokens of input and output are beyond the context of 40,960"):
+        ask(long)
+    assert ask(f"{long}context: 131072\n").input == 50_000
 
 
 @pytest.mark.parametrize(
