@@ -4,6 +4,7 @@ import argparse
 import re
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -246,6 +247,7 @@ class _Parser(argparse.ArgumentParser):
         return f"{name}: there is no such option ({f'did you mean {guess[0]}?' if guess else f'see `{self.prog} --help`'})"
 
 
+@cache
 def parser_of_commands() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="crossopt",

@@ -30,13 +30,14 @@ settings.load_profile("crossopt")
 def pytest_collection() -> Generator[None, object, object]:
     """What is collected stays to the end: looking again and again whether it is garbage took a third of the time of collecting.
 
-    It stays outside of what is looked through while tests run.
+    It stays outside of what is looked through while tests run, which is seldom: they leave little garbage and make many arrays.
     """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
         gc.enable()
 
 

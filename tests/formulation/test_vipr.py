@@ -23,7 +23,7 @@ from crossopt.formulation.model import ExactlyOne, Linear, Model, Variable
 from crossopt.formulation.vipr import IntegerProof, completed, vipr_certificate
 from crossopt.solvers.vipr import MalformedError, RefutedError, check
 from tests.certificates import edited, is_true
-from tests.extent import examples
+from tests.extent import FULL, examples
 from tests.formulation.models import models, optimum, solutions
 
 
@@ -102,7 +102,7 @@ def test_no_edit_of_a_certificate_proves_what_is_not_true(model: Model, draw: ra
     points = solutions(model)
     proof = IntegerProof(model, certified(model, draw, 2), draw.choice(points) if points else None)
     text = vipr_certificate(proof).text
-    for edit in edited(text, seed, 60):
+    for edit in edited(text, seed, 60 if FULL else 20):
         try:
             found = check(edit)
         except (MalformedError, RefutedError):

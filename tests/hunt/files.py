@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
-from functools import cache
 from math import inf
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -27,7 +26,6 @@ from time import monotonic
 from typing import Any
 
 from crossopt.reports import cli
-from crossopt.reports.arguments import parser_of_commands
 from tests import certificates
 from tests.hunt.corpus import HIT, RARELY, Original, corpus
 from tests.hunt.mutants import MARK, mutant
@@ -147,7 +145,6 @@ def _work(there: Connection, given: Path, first: int, last: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    cli.parser_of_commands = cache(parser_of_commands)  # what no file changes is made once
     originals = corpus(given)
     truths = truths_of(originals)
     tried = set[str]()

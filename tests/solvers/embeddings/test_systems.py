@@ -1,7 +1,7 @@
 """Nodes within a budget and dense layers beside embedding tables: costs by hand, every choice of drawn questions, proofs, and sentences."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
@@ -197,7 +197,7 @@ def _dense_of(question: EmbeddingsQuestion, bought: dict[str, dict[str, str]]) -
             yield bottom.time + middle.time + top.time, bottom.memory + middle.memory + top.memory
 
 
-def _as_every_choice(seeds: range) -> int:
+def _as_every_choice(seeds: Iterable[int]) -> int:
     compared = 0
     for seed in seeds:
         question = drawn_systems(seed)
@@ -212,12 +212,12 @@ def _as_every_choice(seeds: range) -> int:
 
 
 def test_small_questions_as_by_a_look_at_every_choice() -> None:
-    assert _as_every_choice(range(4)) >= 3
+    assert _as_every_choice(range(4, 9)) >= 4
 
 
 @pytest.mark.thorough
 def test_100_small_questions_as_by_a_look_at_every_choice() -> None:
-    assert _as_every_choice(range(4, 124)) >= 100
+    assert _as_every_choice([*range(4), *range(9, 124)]) >= 100
 
 
 # Proofs, and faults.
