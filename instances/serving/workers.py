@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
-from math import floor, inf
+from math import floor, inf, sqrt
 from typing import Final
 
 import numpy as np
@@ -28,6 +28,7 @@ from crossopt.crossflow.serving.workers import (
     prefill_rate,
     streaming_floor,
     together_rate,
+    token_seconds,
     transfer_time,
     unevenness,
     worker_memory,
@@ -318,6 +319,33 @@ def pool_latencies(level: str, pool: Pool, copies: Array, rates: Array) -> tuple
     """The same of pools, for prompts that are computed at once as one."""
     share, normal = BEYOND[level]
     return np.asarray(first_token_beyond(pool, copies, rates, share)), np.asarray(output_time_beyond(pool, rates, normal))
+
+
+def loaded_pools(question: ServingQuestion, shape: Shape) -> tuple[Pool, ...]:
+    """A worker with fewer requests in flight, up to those of its batch: all small numbers, and others at ratios of a 16th."""
+    if shape.role == "prefill":
+        return ()
+    sizes, most = [shape.pipeline], shape.batch // shape.data
+    while sizes[-1] < most:
+        sizes.append(min(sizes[-1] + max(sizes[-1] // 16, 1), most))
+    each = priced(question, [replace(shape, batch=shape.data * size) for size in sizes])
+    return tuple(Pool(*map(np.float64, offer.queue)) for offer in each)
+
+
+def loaded_output_time(level: str, pools: Sequence[Pool], shape: Shape, rate: float) -> float:
+    """Seconds per output token at a percentile where so many requests a second come to each copy.
+
+    With n requests in flight a request is held for T(n) seconds, and n is the least number that is not below rate T(n) (Little's law).
+    At a percentile there are as many standard deviations more of a Poisson figure, as far as there are slots.
+    """
+    if not pools:
+        return 0.0
+    own, normal = np.float64(rate / _group_of(shape)), BEYOND[level][1]
+    held = (float(pool.slots) for pool in pools if own * (pool.prefill + token_seconds(pool, own)) <= pool.slots)
+    mean = next(held, float(pools[-1].slots))
+    most = mean + normal * sqrt(mean)
+    pool = next((pool for pool in pools if pool.slots >= most), pools[-1])
+    return float(output_time_beyond(pool, own, normal))
 
 
 def _group_of(shape: Shape) -> int:

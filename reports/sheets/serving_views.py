@@ -10,6 +10,7 @@ import numpy as np
 from crossopt.crossflow.serving.steps import Split, active_experts
 from crossopt.crossflow.serving.workers import (
     Bytes,
+    Pool,
     Requests,
     Worker,
     WorkerMemory,
@@ -29,6 +30,8 @@ from crossopt.instances.serving.workers import (
     drafts_of,
     kernels_of,
     latencies_at,
+    loaded_output_time,
+    loaded_pools,
     network_of,
     priced,
     shapes_of,
@@ -163,6 +166,8 @@ class _Stream:
     offer: Offer
     copies: int
     rate: float
+    loaded: tuple[Pool, ...]
+    """The worker by requests in flight."""
 
 
 def load_section(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> Section:
@@ -187,7 +192,7 @@ def load_section(question: ServingQuestion, plan: ServingPlan, said: ServingFigu
             columns.append(amounts(f"{limits[place]} {at}", values, lambda value: rounded_quantity(value, "time", 3), "s"))
     kept = [[limits[place] for place, most in enumerate((question.ttft, question.tpot)) if row[2][place] > most] for row in rows]
     columns.append(names("limits", (f"{' and '.join(broken_ones)} broken" if broken_ones else "kept" for broken_ones in kept)))
-    caption = f"By the formulas of queues, not the replay; the plan's rate is {said.rate:.4g} requests/s"
+    caption = f"By the formulas of queues, not the replay, with the requests in flight at each load; the plan's rate is {said.rate:.4g}/s"
     caption += ", with all slots in use, as limits hold for means" if question.level == "mean" else ""
     pictures = [
         _load_picture(limits[place], level, [(rate, p50[place], p95[place]) for rate, p50, p95 in rows], most)
@@ -210,17 +215,18 @@ def _streams(question: ServingQuestion, plan: ServingPlan, said: ServingFigures)
         reached = min(totals.values())
         for (copies, offer), units in zip(own, each, strict=True):
             role = copies.shape.role
-            found.append(_Stream(role, offer, copies.count, units / UNITS * (reached / totals[role])))
+            found.append(_Stream(role, offer, copies.count, units / UNITS * (reached / totals[role]), loaded_pools(pool, copies.shape)))
     return found
 
 
 def _latencies(streams: Sequence[_Stream], level: str, part: float) -> tuple[float, float]:
-    """Seconds to the first token, with the wait for a slot to decode, and per output token, of the slowest copies."""
+    """Seconds to the first token, with the wait for a slot to decode, and per output token with the requests in flight at that load, of the
+    slowest copies."""
     first, slot, token = 0.0, 0.0, 0.0
     for stream in streams:
-        own, each = latencies_at(level, stream.offer, np.array([float(stream.copies)]), np.array([stream.rate * part]))
+        own, _ = latencies_at(level, stream.offer, np.array([float(stream.copies)]), np.array([stream.rate * part]))
         first, slot = (first, max(slot, float(own[0]))) if stream.role == "decode" else (max(first, float(own[0])), slot)
-        token = max(token, float(each[0]))
+        token = max(token, loaded_output_time(level, stream.loaded, stream.offer.shape, stream.rate * part))
     return first + slot, token
 
 

@@ -16,7 +16,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.written import Files
 from crossopt.instances.question import read_given
 from crossopt.instances.serving.question import ServingQuestion
-from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, kernels_of, priced, shapes_of
+from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, kernels_of, loaded_output_time, loaded_pools, priced, shapes_of
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import check, solve_and_verify
 from crossopt.solvers.family import family_of
@@ -572,6 +572,21 @@ def test_exchanges_over_pcie_are_not_priced_by_those_over_nvlink() -> None:
         "all-reduces by rtx-pro-6000",
         "all-reduces by a100-80g",
     ]
+
+
+def test_requests_in_flight_follow_littles_law() -> None:
+    question = ask(LLAMA.replace("requests: {input: 2000, output: 200}", "requests: {input: 2000, output: 201}"))
+    full = Shape("decode", weights="fp8", tensor=8, batch=32, chunk=8192)
+    pools = loaded_pools(question, full)
+    for held in (1, 7, 20, 32):
+        (offer,) = priced(question, [replace(full, batch=held)])
+        arriving = held / (200 * offer.tpot)  # a request gets 200 tokens after its first
+        assert loaded_output_time("p50", pools, full, arriving * (1.0 - 1e-9)) == pytest.approx(offer.tpot, rel=1e-12)
+        assert loaded_output_time("p95", pools, full, arriving) >= offer.tpot
+        assert held == 32 or loaded_output_time("p50", pools, full, arriving * 1.001) > offer.tpot
+    (largest,) = priced(question, [full])
+    assert loaded_output_time("p99", pools, full, 1e6) == pytest.approx(largest.tpot)
+    assert loaded_pools(question, replace(full, role="prefill")) == ()
 
 
 def test_a_stated_context_is_taken_before_that_of_the_published_model() -> None:
