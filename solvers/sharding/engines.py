@@ -269,6 +269,8 @@ ENGINES: dict[str, Engine] = {
 }
 _AT_ONCE = 0.3
 """Seconds for a rule that is not quite so simple, once the time is up before anything is compiled."""
+_MEANWHILE = 0.3
+"""Of the time limit: until then such a rule may take what it needs, where the machine code is not there yet."""
 _STORED = 400_000
 """Figures of a proof that a result holds."""
 _MODELLED = 150_000
@@ -301,8 +303,15 @@ def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch
     if reasons := too_much(question.problem):
         return SearchOutcome(None, inf, RecomputableBound(BY_LEAST), engine, reasons=reasons)
     early: SearchOutcome[Strategies] = SearchOutcome(_at_once(question, watch), engine=engine)
+
+    def compiling(progress: Progress) -> None:
+        nonlocal early
+        watch(progress)
+        if early.answer is None and began <= monotonic() < (until := began + _MEANWHILE * limits.seconds) < inf:
+            early = replace(early, answer=_kept(question, quick(question, until), watch))
+
     try:
-        warmed(watch, lambda: monotonic() - began >= limits.seconds)
+        warmed(compiling, lambda: monotonic() - began >= limits.seconds)
         reduction = reduced(unreduced(question.problem), lambda: _reducing(limits, watch, began))
     except ContradictionError as error:
         return replace(early, answer=None, bound=inf, proof=RecomputableBound(BY_ARCS), reasons=(str(error),))
@@ -335,7 +344,11 @@ def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch
 
 def _at_once(question: ShardingQuestion, watch: Watch) -> Strategies | None:
     """What the simplest rule says, before anything is compiled or reduced."""
-    first = simplest(question)
+    return _kept(question, simplest(question), watch)
+
+
+def _kept(question: ShardingQuestion, first: Strategies | None, watch: Watch) -> Strategies | None:
+    """Shows what a rule chooses."""
     if first is not None:
         watch(Progress("reductions", float(weigh(question.problem, first.strategies).cost), answer=lambda: first))
     return first

@@ -737,6 +737,24 @@ def test_a_limit_counts_what_is_compiled_and_leaves_the_simplest_answer(
     assert module is searching or result.bound is None
 
 
+def test_a_choice_without_machine_code_is_there_while_that_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the simplest rule finds nothing and the time ends while the code is compiled, the greedy choice of that time is the answer."""
+    asked = (read(written(tmp_path, seed)) for seed in range(200))
+    question = next(each for each in asked if engines.simplest(each) is None and quick(each, inf) is not None)
+    monkeypatch.setattr(engines, "_LOADED", -1.0)
+    monkeypatch.setattr(engines, "_AT_ONCE", -1.0)
+    seen: list[object] = []
+
+    def late(watch: Watch, late: Callable[[], bool]) -> None:
+        watch(Progress(engines.MESSAGE, None))
+        raise run.EnoughError
+
+    monkeypatch.setattr(engines, "warmed", late)
+    result = answered(question, "auto", Limits(30.0), lambda progress: seen.append(progress.answer and progress.answer()))
+    assert result.answer == quick(question, inf) == seen[-1]
+    assert result.stopped == "time limit"
+
+
 def test_the_command_compiles_what_a_solve_would_wait_for(capsys: pytest.CaptureFixture[str]) -> None:
     before = _compiled()
     assert main(["compile"]) == 0
