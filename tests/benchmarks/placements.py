@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     lines = []
-    for line in growth() if options.growth else optimum(options) if options.optimum else published(options):
+    for line in growth(options.seconds) if options.growth else optimum(options) if options.optimum else published(options):
         print(line, flush=True)
         lines.append(line)
     if options.out:
@@ -195,9 +195,9 @@ DRAWN = ((100, 8, 1), (1_000, 8, 1), (10_000, 8, 1), (99_980, 8, 2), (10_000, 2,
 SHAPE = "{layers: %d, hidden: 2048, heads: 16, ffn: 8192, vocabulary: 32000, sequence: 2048}"
 
 
-def growth() -> Iterator[str]:
+def growth(seconds: float) -> Iterator[str]:
     """Seconds and memory over operators and over devices, on the operators of transformers in training."""
-    yield "## Growth\n\nDrawn graphs, and transformers in training on A100s, operator by operator, at most 60 s each.\n"
+    yield f"## Growth\n\nDrawn graphs, and transformers in training on A100s, operator by operator, at most {seconds:g} s each.\n"
     yield "| graph | nodes | devices | problem | busiest, ms | gap | seconds | to 1 % | MiB |\n|---|---|---|---|---|---|---|---|---|"
     rows = list[tuple[str, str, int, int, float | None]]()
     for least, devices, seed in DRAWN:
@@ -205,14 +205,14 @@ def growth() -> Iterator[str]:
             path = Path(folder) / "drawn.json"
             path.write_text(json.dumps(drawn(least, devices, seed)), encoding="utf-8")
             for problem, contiguity in {"stages": "stages", "any devices": "no"}.items():
-                row = solved(path, contiguity, 60.0)
+                row = solved(path, contiguity, seconds)
                 rows.append(("drawn", problem, row[6], devices, row[8]))
                 yield grown("drawn", devices, problem, row)
     pairs = [(layers, 8) for layers in LAYERS] + [(24, devices) for devices in DEVICES if devices != 8]
     for layers, devices in pairs:
         settings = (f"graph.workload={{transformer: {SHAPE % layers}, global_batch: 8}}", "memory=10 TiB")
         for problem, contiguity in {"stages": "stages", "any devices": "no"}.items():
-            row = solved(Path("instances/placement/gpt3-13b-on-8.yaml"), contiguity, 60.0, devices, settings)
+            row = solved(Path("instances/placement/gpt3-13b-on-8.yaml"), contiguity, seconds, devices, settings)
             rows.append(("transformers", problem, row[6], devices, row[8]))
             yield grown(f"{layers} layers", devices, problem, row)
     yield from exponents(rows)
