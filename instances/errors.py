@@ -62,7 +62,7 @@ class InstanceError(Exception):
         if len(self.faults) > LISTED:
             lines.append(f"... and {len(self.faults) - LISTED} more")
         count = f"{len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
-        return "\n".join([*lines, f"{count}, {self.undone}"])
+        return "\n".join([*lines, f"{count}, {self.undone}" if self.undone else count])
 
 
 def install_text(extra: str) -> str:

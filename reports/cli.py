@@ -186,10 +186,14 @@ def _leave_output() -> None:
 
 def _by_kind(options: argparse.Namespace) -> int:
     """A command about a question, which its kind answers."""
+    from crossopt.instances.errors import InstanceError  # noqa: PLC0415
     from crossopt.instances.kinds import kind_of_file  # noqa: PLC0415
     from crossopt.reports.commands.families import command_of  # noqa: PLC0415
 
-    ending = command_of(kind_of_file(question_path(options.file)), options.command)(options)
+    try:
+        ending = command_of(kind_of_file(question_path(options.file)), options.command)(options)
+    except InstanceError as error:
+        raise InstanceError(error.source, error.faults, "" if options.command == "validate" else error.undone) from error
     return code_of(ending.status, getattr(options, "strict", False) and not ending.proved)
 
 

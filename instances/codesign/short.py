@@ -94,7 +94,7 @@ def device_named(text: str) -> str:
         raise ValueError(f"{quoted(text)} is {' or '.join(begun)} (name one of them)")
     if wanted.endswith(".yaml"):
         raise ValueError(f"{quoted(text)} is a file, and here a registered device is needed (a question of joint design takes files)")
-    guess = nearest(wanted, known)
+    guess = nearest(wanted, {*known, *(name.partition("-")[0] for name in known)})
     raise ValueError(
         f"{quoted(text)} is no device that is known ({f'did you mean {guess[0]}? ' if guess else ''}see `crossopt list hardware`)"
     )
@@ -103,6 +103,12 @@ def device_named(text: str) -> str:
 def _begins(name: str, start: str) -> bool:
     """Whether a name begins so, not within a number: an H20 is no H200."""
     return name.startswith(start) and not (start[-1:].isdigit() and name[len(start) : len(start) + 1].isdigit())
+
+
+_LIKE = 0.8
+"""Likeness from which on another name may be meant."""
+_FAMILY = re.compile("[a-z]+")
+"""The letters with which the name of a model begins."""
 
 
 def model_named(text: str) -> tuple[str, str]:
@@ -130,8 +136,10 @@ def model_named(text: str) -> tuple[str, str]:
         if shorter == wanted:
             break
         wanted = shorter
-    guess = nearest(text.rpartition("/")[2].casefold(), known)
-    near = f"did you mean {guess[0]}? " if guess else ""
+    name = text.rpartition("/")[2].casefold()
+    guess, family = nearest(name, known, likeness=_LIKE), _FAMILY.match(name)
+    siblings = [other for other in known if family and other.startswith(family[0])]
+    near = f"did you mean {guess[0]}? " if guess else f"registered are {', '.join(siblings)}; " if siblings else ""
     if path.is_dir():
         raise ValueError(f"{quoted(text)} is a folder without a config.json ({_DOWNLOAD.format('ORG/MODEL')})")
     if re.fullmatch(r"[\w.-]+/[\w.-]+", text):

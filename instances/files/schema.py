@@ -337,6 +337,8 @@ def remedy_for(key: str, section: str, known: Sequence[str], places: Mapping[str
     """For an unknown key: a list of at most one known key that is meant, and a message that says what to write. `places` are the
     paths of all keys.
     """
+    if section == "budget" and key == "memory":
+        return [], "devices have the memory of their hardware; `cluster: {reserved_memory: 20 GiB}` leaves so much of it free"
     if f"{key}s" in known:
         return [f"{key}s"], f"did you mean '{key}s'?"
     ours = called_here(key)
@@ -461,8 +463,11 @@ def _meant(kind: Kind, marks: Marks, node: Node) -> tuple[Kind, Marks]:
     if not fitting:
         form = "mapping" if isinstance(node.value, dict) else "list" if isinstance(node.value, tuple) else "single value"
         wanted = _wanted(kind, marks)
-        top = "" if node.path or not wanted.startswith(_MAPPING) else "write 'key: value' lines"
-        remedy = top or ("write one value, without brackets" if form == "list" and not wanted.startswith(_MAPPING) else "")
+        remedy = "write one value, without brackets" if form == "list" and not wanted.startswith(_MAPPING) else ""
+        if wanted.startswith(_MAPPING):
+            records = [option for option, _ in options_of(kind, marks) if is_dataclass(option)]
+            needed = [slot.key for record in records for slot in slots_of(record) if slot.required]
+            remedy = "write 'key: value' lines" if not node.path else f"with {', '.join(needed)}" if needed else ""
         raise ValueError(f"this is a {form}, {wanted}{f' ({remedy})' if remedy and '(' not in wanted else ''}")
     return max(fitting, key=lambda option: _affinity(option[0], node))
 

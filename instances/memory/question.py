@@ -204,7 +204,8 @@ def read(written: Written) -> MemoryQuestion:
     elif file.memory is not None:
         budget = int(file.memory) - fixed
         if budget <= 0:
-            raise written.refused([written.fault("memory", f"the fixed {fixed:,} bytes leave nothing of {int(file.memory):,} bytes")])
+            state = f"parameters, gradients and optimizer take {fixed:,} bytes"
+            raise written.refused([written.fault("memory", f"{state}, and there are {int(file.memory):,} (give more memory)")])
     elif file.budget_share is not None:
         budget = floor(Fraction(Decimal(repr(file.budget_share))) * graph.plain_peak)
     else:

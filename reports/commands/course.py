@@ -184,7 +184,9 @@ def _grade_class(options: argparse.Namespace) -> int:
     """A line for each student into a file; what was graded before with the same word is not graded again."""
     folder = Path(options.assignment)
     if not folder.is_dir():
-        usage(f"{folder}: there is no folder of a class, and a submission is missing (crossopt grade 1 FOLDER)")
+        if options.assignment.isdecimal():
+            usage(f"the submission to assignment {folder} is missing (write `crossopt grade {folder} FOLDER`, with a folder or a .zip)")
+        usage(f"{folder}: there is no such folder of a class (`crossopt grade 1 FOLDER` grades one submission)")
     if options.out is None or str(options.out) == "-" or options.format != "text" or options.student is not None:
         usage("the grades of a class are written as CSV (--out grades.csv, without --format and --student)")
     if options.jobs is not None and options.jobs < 1:

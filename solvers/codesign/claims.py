@@ -103,7 +103,8 @@ def _reason(conflict: Conflict) -> str:
     if conflict.kept_by:
         return f"{conflict.limit}: kept by {conflict.kept_by:,} design{'s' * (conflict.kept_by != 1)}"
     who = "any design that keeps the other limits" if conflict.limit == "step time" else "any design"
-    return f"{conflict.limit}: no design keeps it; the least that {who} needs is {conflict.least_share:.4g} times what there is"
+    times = f"{conflict.least_share:.4g}" if conflict.least_share < 1e4 else f"{conflict.least_share:,.0f}"
+    return f"{conflict.limit}: no design keeps it; the least that {who} needs is {times} times what there is"
 
 
 def faults_of(question: Question, result: DesignResult, judging: Judging = judge) -> list[str]:

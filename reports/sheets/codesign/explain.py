@@ -160,7 +160,7 @@ def _heads(result: DesignResult, why: Why, terms: Terms) -> list[str]:
     told_beside = f"binds beside: {', '.join(f'{head} ({bought:.2%})' for head, bought in beside)}" if beside else ""
     most = max(worth.values(), default=0.0)
     lines = [told_beside, *lines] if beside and beside[0][1] > most else [*lines, told_beside]
-    heads = (("full, worth nothing", True), ("full", False))
+    heads = (("full, not worth raising", True), ("full", False))
     groups = [
         (head, [f"{terms.name(name)}{share}" for name, share in others if bool(known_fully.get(name)) == known]) for head, known in heads
     ]
@@ -206,12 +206,12 @@ def _mark(limit: Built, worth: float | None) -> str:
     """That all of it is used, and how much more of it would buy, where that was asked."""
     if not limit.full or worth is None:
         return "; full" if limit.full else ""
-    return f"; binds: a tenth more {worth:.2%} less" if worth >= LITTLE else f"; full, worth {_little(worth)}"
+    return f"; binds: a tenth more {worth:.2%} less" if worth >= LITTLE else f"; full, {_little(worth)}"
 
 
 def _little(worth: float) -> str:
     """What is worth next to nothing, and how much."""
-    return f"little ({worth:.2%})" if worth > 0.0 else "nothing"
+    return f"worth little ({worth:.2%})" if worth > 0.0 else "not worth raising"
 
 
 _LEFT_OUT, _UNPROVED = "the question itself leaves it out", "the answer above is not proved"

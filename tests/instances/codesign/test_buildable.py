@@ -288,7 +288,7 @@ def test_what_could_just_be_built_is_explained(monkeypatch: pytest.MonkeyPatch, 
     assert "  HBM stacks: 6, of 6 that lie along two sides of the die; full" in said
     assert "  die edge: 83.8 mm, of 112.1 mm: stacks 63.0 mm, links in the node 19.2 mm, links out 1.6 mm" in said
     rates = "  L2: 3.285 TB/s, of 3.285 TB/s that its banks let through; 21.2 B a clock and SM, 1.34 x memory, feeds 88% of the peak"
-    assert f"{rates}; full, worth nothing" in said
+    assert f"{rates}; full, not worth raising" in said
     assert "  L2: feeds 88% of the peak in large products, of 76% at the least" in said
     assert not [line for line in said if "range end" in line]
     sold = "a100-80g, which is sold: 6.608 s by its best plan, proved (data 64 · microbatch 4 · no recompute · ZeRO-3 · overlap data)"

@@ -189,7 +189,7 @@ REFUSED = [
     ("cluster: {nodes: 0}", "1:18: cluster.nodes: '0' is too small (at least 1)"),
     ("cluster: {nodes: 4, inner: {nodes: 1001}}", "1:36: cluster.inner.nodes: '1001' is too large (at most 1000)"),
     ("cluster: {nodes: 4, price: []}", "1:28: cluster.price: this is a list, an amount of money is needed (for example '1200 USD')"),
-    ("window: noon", "1:9: window: this is a single value, a mapping is needed"),
+    ("window: noon", "1:9: window: this is a single value, a mapping is needed (with from, to)"),
     ("cluster: {nodes: 4, xyz: 1}", "1:21: cluster.xyz: unknown key (the known keys are nodes, price, inner)"),
     ("window: {from: 3, to: 2}", "1:9: window: 'from' is after 'to' (exchange them)"),
     ("names: [a, ]\nnumbers: 3", "2:1: numbers: unknown key (did you mean 'number'?)"),

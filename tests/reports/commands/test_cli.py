@@ -139,7 +139,7 @@ def test_a_file_that_is_no_question_exits_with_three_and_writes_nothing(command:
     assert main([command, str(wrong)]) == 3
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.splitlines()[-1] == "2 faults, nothing solved"
+    assert err.splitlines()[-1] == ("2 faults" if command == "validate" else "2 faults, nothing solved")
     assert f"{wrong}:2:1: worklod: unknown key (did you mean 'workload'?)" in err
     assert list(tmp_path.iterdir()) == [wrong]
 

@@ -524,7 +524,7 @@ BAD_QUESTIONS = (
     (("nodes=null",), "a graph is needed"),
     (("nodes.act.time=.nan",), "nan"),
     (("repetitions=-1",), "repetitions"),
-    (("budget=null", "memory=10 B", "fixed=10 B"), "leave nothing"),
+    (("budget=null", "memory=10 B", "fixed=10 B"), "parameters, gradients and optimizer take 10 bytes, and there are 10"),
     (("nodes.act.in_place=input",), "'act' does not read 'input'"),
     (("nodes.act.view_of=nobody",), "there is no node 'nobody'"),
     (("nodes.act.time=9007199254740992",), "2^53 or more"),
