@@ -22,7 +22,7 @@ from crossopt.solvers.serving.judge import (
     shape_text,
     units_of_copy,
 )
-from crossopt.solvers.serving.replay import Replayed, percentiles, replay
+from crossopt.solvers.serving.replay import Replayed, fewest_replayed, percentiles, replay
 
 _ASKS = {
     "die_area": "mm^2 of dies",
@@ -185,6 +185,7 @@ def _meaning(question: ServingQuestion, plan: ServingPlan, said: ServingFigures,
     if question.model is not None and found is not None:
         rows.append(("memory", _memory_text(question, said)))
         rows.append(("replay", _replay_text(found)))
+        rows.append(("by replay", _replayed_text(question, plan, said)))
         rows.append(("in the log", _measured_text(question, found)))
         rows.append(("beyond", _beyond_text(question, said, found)))
         rows.append(("binds", _fewer_text(question, plan, said) or _binds_text(question, said)))
@@ -244,6 +245,16 @@ def _replay_text(found: Replayed) -> str:
         texts.append(f"whole {'/'.join(_milliseconds(seconds) for seconds in found.whole)}")
         return f"p50/p95/p99 of {found.requests:,} requests of the log: {', '.join(texts)} ms"
     return f"p50/p95/p99 at {found.rate:.4g}/s: {', '.join(texts)} ms"
+
+
+def _replayed_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> str:
+    """Fewer devices with which the replay keeps the limits, where the fewest are asked for."""
+    if question.file.objective != "devices" or question.level == "mean":
+        return ""
+    workers = fewest_replayed(question, plan, said)
+    devices = sum(copies.count * offer.devices for copies, offer in zip(workers, said.offers, strict=True))
+    numbers = " and ".join(f"{copies.count:,} {copies.shape.role}".removesuffix(" both") for copies in workers)
+    return f"{devices:,} devices keep the limits, too ({numbers} workers); not proved" if devices < said.devices else ""
 
 
 def _measured_text(question: ServingQuestion, found: Replayed) -> str:

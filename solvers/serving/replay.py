@@ -23,7 +23,7 @@ from crossopt.crossflow.serving.workers import Bytes, Requests, Worker, pieces_o
 from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine
 from crossopt.instances.serving.question import JOINT, RequestClass, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import Shape, drafts_of, kernels_of, network_of, sent_at
-from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, saturated, units_of_copy
+from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, needed_units, saturated, units_of_copy
 from crossopt.solvers.serving.logged import Logged, replay_log
 
 LOAD: Final = 0.9
@@ -116,6 +116,36 @@ def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, s
         tuple(map(max, zip(*(one.first for one in found), strict=True))),
         tuple(map(max, zip(*(one.token for one in found if one.token), strict=True))),
     )
+
+
+def fewest_replayed(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[Copies, ...]:
+    """Workers of the plan's shapes, fewer where the replay keeps the limits with fewer, each part with slots enough for the rate.
+
+    The worker of most devices is left out first, as often as two replays allow it.
+    """
+    workers = list(plan.workers)
+    pools = len({copies.shape.classes for copies in workers})
+    if question.model is None or question.log or pools > 1 or sum(copies.count for copies in workers) > _MOST_WORKERS:
+        return plan.workers
+    question = with_chip(question, plan.chip, plan.decode_chip)
+    for place in sorted(range(len(workers)), key=lambda one: -said.offers[one].devices):
+        while workers[place].count > 1:
+            fewer = [replace(copies, count=copies.count - (other == place)) for other, copies in enumerate(workers)]
+            if not all(_keeps(question, fewer, said, seed) for seed in range(2)):
+                break
+            workers = fewer
+    return tuple(workers)
+
+
+def _keeps(question: ServingQuestion, workers: Sequence[Copies], said: ServingFigures, seed: int) -> bool:
+    """Whether workers have slots enough for the rate, and keep the limits in a replay."""
+    totals: dict[str, int] = {}
+    for copies, offer in zip(workers, said.offers, strict=True):
+        totals[copies.shape.role] = totals.get(copies.shape.role, 0) + copies.count * offer.rate
+    if min(totals.values()) < needed_units(question):
+        return False
+    found, at = _replayed(question, ServingPlan(tuple(workers)), said, seed), 2 if question.level == "p99" else 1
+    return found.share == 1.0 and found.first[at] <= question.ttft and (not found.token or found.token[at] <= question.tpot)
 
 
 def _of_log(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> Replayed:

@@ -7,12 +7,12 @@ import pytest
 
 from crossopt.instances.catalogue.engines import ENGINES
 from crossopt.instances.question import read_given
-from crossopt.instances.serving.question import ServingQuestion
-from crossopt.instances.serving.workers import shapes_of
+from crossopt.instances.serving.question import LimitsSection, ServingQuestion
+from crossopt.instances.serving.workers import UNITS, shapes_of
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.serving.engines import program
 from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, judge
-from crossopt.solvers.serving.replay import Replayed, _decode_all, _few, _Prices, _prices, _Request, _Slots, replay
+from crossopt.solvers.serving.replay import Replayed, _decode_all, _few, _Prices, _prices, _Request, _Slots, fewest_replayed, replay
 
 TEXT = """\
 kind: serving
@@ -45,6 +45,30 @@ def test_a_request_alone_takes_its_prefill_and_steps_of_one_sequence() -> None:
     prices, found = _prices(question, plan.workers[0].shape, 1), at(0.01, "together")
     assert found.first == (pytest.approx(prices.pieces[0][0][0][0] + float(ENGINES["vllm"].constants.arrival)),) * 3
     assert found.token == (pytest.approx(prices.decode[1]),) * 3
+
+
+@pytest.mark.parametrize("mode", ["together", "apart"])
+def test_fewer_workers_are_named_only_where_they_carry_the_rate_and_replays_keep_the_limits(mode: str) -> None:
+    text = (
+        TEXT.replace("MODE", mode).replace("devices: 4", "devices: 24\nobjective: devices").replace("output: 50", "output: 50, rate: 150")
+    )
+    question: ServingQuestion = read_given(text.replace("{at: mean}", "{ttft: 1 s, tpot: 9 ms}"), "serving")
+    plan = program(question, Limits(), unwatched).answer
+    assert plan is not None
+    said = judge(question, plan).details
+    fewer = fewest_replayed(question, plan, said)
+    assert all(one.count <= copies.count and one.shape == copies.shape for one, copies in zip(fewer, plan.workers, strict=True))
+    for role in {one.shape.role for one in fewer}:
+        assert sum(one.count * offer.rate for one, offer in zip(fewer, said.offers, strict=True) if one.shape.role == role) >= 150 * UNITS
+    for seed in range(2) if fewer != plan.workers else ():
+        found = replay(question, ServingPlan(fewer), said, seed)
+        assert found is not None
+        assert found.first[1] <= question.ttft
+        assert found.token[1] <= question.tpot
+    lax = fewest_replayed(replace(question, file=replace(question.file, limits=LimitsSection(at="p95"))), plan, said)
+    assert sum(one.count for one in lax) <= sum(one.count for one in fewer)
+    assert all(one.count * offer.rate - offer.rate < 150 * UNITS for one, offer in zip(lax, said.offers, strict=True))
+    assert sum(one.count for one in fewer) < sum(one.count for one in plan.workers)
 
 
 @pytest.mark.parametrize("mode", ["together", "apart"])
