@@ -288,7 +288,7 @@ def best_soon(instance: Instance, seconds: float = _SECONDS) -> tuple[Candidate 
     from crossopt.solvers.codesign.boxes import search as boxes  # noqa: PLC0415 - small questions are enumerated
     from crossopt.solvers.codesign.boxes.branch import Spend  # noqa: PLC0415
 
-    found = boxes.search(instance, unwatched, Spend(monotonic() + seconds))
+    found = boxes.search(instance, unwatched, Spend(monotonic() + seconds), counted=False)
     return found.best, found.value, found.stopped == "complete"
 
 

@@ -841,20 +841,18 @@ def brief_of(context: Context, *, led: bool = False) -> Pairs:
 
 
 def lead_text(goal: Goal | None, evaluation: DesignEvaluation, count: int, device: str, settled: bool) -> str:
-    """The answer in a line: the days and the money of a run, or the step time, on these devices."""
-    step_time = evaluation.step_time
-    devices = f"{count:,} {device}"
+    """The answer in a line: the days and the money of a run, or the step time, on these devices, and that it is not proved."""
+    step_time, devices, unproved = evaluation.step_time, f"{count:,} {device}", "" if settled else ", not proved"
     if goal is None:
-        return f"{time_of(step_time)} a step on {devices}"
+        return f"{time_of(step_time)} a step on {devices}{unproved}"
     seconds, money = goal.seconds(step_time), goal.money(step_time)
     took = f"{days_of(seconds)} on {devices}{f', {money:,.0f} USD' if money and isfinite(money) else ''}"
     if seconds <= goal.wanted:
         most = goal.seconds(evaluation.likely[1])
-        return f"{took}: in time, but likely up to {days_of(most)}, past the deadline" if most > goal.wanted else took
+        return f"{took}{unproved}{f': in time, but likely up to {days_of(most)}, past the deadline' if most > goal.wanted else ''}"
     ratio = seconds / goal.wanted
-    proved = ", proved" if settled else ""
-    needed = f"at least about {ceil(count * ratio):,} devices are needed, at the same speed of each"
-    return f"{took}: {ratio:.3g} times the deadline{proved}; {needed}"
+    needed = f", proved; at least about {ceil(count * ratio):,} devices are needed, at the same speed of each"
+    return f"{took}: {ratio:.3g} times the deadline{needed if settled else f'{unproved}; a better plan may exist'}"
 
 
 def _lead(context: Context, result: DesignResult) -> str:

@@ -4,16 +4,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from crossopt.crossflow.plan import CONCESSIONS
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.space import hardware_points
+from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.codesign.stacks.known import close_call_error
 from crossopt.instances.errors import RefusedError
-from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
+from crossopt.solvers.codesign.baselines.megatron import on_chip
 from crossopt.solvers.codesign.baselines.recipes import Practice, practice_of, recipes_baselines
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
@@ -33,6 +35,20 @@ _SECONDS: Final = 5.0
 _PRACTICE, _NEARLY_ALL, _ENOUGH = 0.5, 0.9, 2.0
 """Shares of the time that the recipes may take before a search that begins with their design, and seconds up to which they may take the
 larger one: where time is short their design is worth more than a beginning of the search."""
+_MANY: Final = 3 * 10**10
+"""Combinations of settings from which on moves are tried before a proof, which then takes many times as long."""
+_MOVING, _MOVING_SHARE = 3.0, 0.2
+"""Seconds for moves, and their share of the time, at the most."""
+_MOVES: Final = tuple(
+    frozenset({*CONCESSIONS, *names.split()})
+    for names in (
+        "microbatch interleave sequence_parallel tensor_exchange expert_exchange schedule zero",
+        "tensor context pipeline data expert expert_tensor microbatch",
+        "interleave zero shard first_stage_layers last_stage_layers placement",
+        "tensor context pipeline data expert microbatch interleave",
+    )
+)
+"""Settings that change together in a move; the last move takes longest, and is tried where none of the others leads on."""
 _PROVING, _PROVING_SHARE = 10.0, 3.0
 """Seconds, and times what the answer took, for a proof of it in whole numbers, or for the nearest design where there is none."""
 
@@ -105,11 +121,35 @@ def _practice(instance: Instance, limits: Limits, watch: Watch) -> tuple[Practic
         found = practice_of(instance, monotonic() + seconds)
     except TimeoutError:
         return None, None
-    verdict = verify(instance, found.design) if found.design else None
-    if verdict is None or verdict.violations:
+    if found.design is None or (verdict := verify(instance, found.design)).violations:
         return found, None
     watch(Progress(f"begins with the design by {found.name}", verdict.value, None, partial(answer_of, instance, found.design)))
-    return found, found.design
+    return found, _moved(instance, found.design, limits, watch)
+
+
+def _moved(instance: Instance, known: Candidate, limits: Limits, watch: Watch) -> Candidate:
+    """The design to which moves of some settings at a time lead, on the same device, where plans are so many that to bound all
+    takes seconds: each move is the best of all plans that share the other settings. They end where none is better, or with their share of
+    the time."""
+    if combinations(instance) < _MANY:
+        return known
+    best, move, end = known, 0, monotonic() + min(_MOVING_SHARE * limits.seconds, _MOVING)
+    while move < len(_MOVES) and monotonic() < end:
+        options = {name: values if name in _MOVES[move] else _as_in(best, name, values) for name, values in instance.plan_options}
+        near = on_chip(replace(instance, plan_options=tuple(options.items())), best.point)
+        found = by_boxes.search(near, unwatched, Spend(end), Candidate(0, best.plan), counted=False)
+        if found.best is None or found.best.plan == best.plan:
+            move += 1
+            continue
+        best, move = Candidate(best.point, found.best.plan), 0
+        watch(Progress("moves from that design", found.value, None, partial(answer_of, instance, best)))
+    return best
+
+
+def _as_in(design: Candidate, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The option of a setting that a design has; all where it has what another option comes to there."""
+    own = getattr(design.plan, name)
+    return (own,) if own in values else values
 
 
 def _notes(instance: Instance, value: float | None, stopped: str, survey: Survey, began: float, limits: Limits) -> tuple[str, ...]:

@@ -268,12 +268,13 @@ def survivors(
     *,
     near: bool = False,
     hurried: bool = False,
+    counted: bool = True,
 ) -> Survivors:
     """Price the groups on the best chip there could be, find a design to start from, and keep the plans that may be better.
 
     With `within` those stay as well that may be up to this share above it. A design that is known already is started from where none better
-    is found; alone, where that is `near` the best. Who is `hurried` goes without a design rather than beyond the deadline. A RefusedError
-    where bounds prove nothing on this question.
+    is found; alone, where that is `near` the best. Who is `hurried` goes without a design rather than beyond the deadline. Whether designs
+    too close to call are `counted` later says which groups are of interest. A RefusedError where bounds prove nothing on this question.
     """
     refuse_broken_bounds(instance)
     space = grid(instance)
@@ -286,7 +287,7 @@ def survivors(
 
     survey = _narrowed(instance, chip)
     start = started(survey) if survey else before
-    if survey is None or not _interest(instance, start, within) <= survey.keep:
+    if survey is None or not (_interest(instance, start, within) if counted else _search_below(start, within)) <= survey.keep:
         survey = survey_of(instance, chip, deadline, _interest(instance, before, within))
         start = started(survey)
     every = survey.every()
@@ -338,12 +339,19 @@ def _interest(instance: Instance, start: Incumbent, within: float | None) -> flo
 
 
 def search(
-    instance: Instance, watch: Watch, spend: Spend, known: Candidate | None = None, *, near: bool = False, hurried: bool = False
+    instance: Instance,
+    watch: Watch,
+    spend: Spend,
+    known: Candidate | None = None,
+    *,
+    near: bool = False,
+    hurried: bool = False,
+    counted: bool = True,
 ) -> Found:
     """The least design, or the best one found in time with a bound on all others; `known` is one that was there before, `near` the best
     where it is that of a question that differs by little. Who is `hurried` goes without a design rather than beyond the deadline."""
     began = monotonic()
-    left = survivors(instance, spend.deadline, None, known, near=near, hurried=hurried)
+    left = survivors(instance, spend.deadline, None, known, near=near, hurried=hurried, counted=counted)
     first = ((monotonic() - began, _finite(left.start.value), _finite(left.least) if left.surveyed else None),)
     if not left.complete:
         bound = min(left.least, left.start.value) if left.surveyed else None

@@ -16,6 +16,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.question import read, read_given
 from crossopt.reports.cli import main
 from crossopt.reports.commands.plan import Tried, _tried, _usable, beyond_runs
+from crossopt.reports.sheets.codesign.design import lead_text
 from crossopt.tests.every import every
 from crossopt.tests.paths import INSTANCES
 
@@ -46,6 +47,26 @@ def test_a_deadline_that_is_missed_is_said_with_the_devices_that_it_takes(capsys
     out = " ".join(capsys.readouterr().out.split())
     assert "times the deadline, proved; at least about" in out
     assert " deadline 1 day" not in out, "the first line says it"
+
+
+@pytest.mark.parametrize(
+    ("days", "settled", "said"),
+    [
+        (10.0, True, "8 days on 16 h100, 100 USD"),
+        (10.0, False, "8 days on 16 h100, 100 USD, not proved"),
+        (8.5, False, "8 days on 16 h100, 100 USD, not proved: in time, but likely up to 9 days, past the deadline"),
+        (
+            4.0,
+            True,
+            "8 days on 16 h100, 100 USD: 2 times the deadline, proved; at least about 32 devices are needed, at the same speed of each",
+        ),
+        (4.0, False, "8 days on 16 h100, 100 USD: 2 times the deadline, not proved; a better plan may exist"),
+    ],
+)
+def test_the_first_line_says_what_is_not_proved_and_counts_no_devices_by_it(days: float, settled: bool, said: str) -> None:
+    goal = SimpleNamespace(seconds=lambda step: step * 86400.0, money=lambda _: 100.0, wanted=days * 86400.0)
+    evaluation = SimpleNamespace(step_time=8.0, likely=(7.0, 9.0))
+    assert lead_text(goal, evaluation, 16, "h100", settled) == said  # type: ignore[arg-type]
 
 
 def test_a_saved_result_says_its_deadline_and_whether_it_is_met(capsys: Captured, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.bill import Spent
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.plan import PLAN_FIELDS, Plans
+from crossopt.crossflow.plan import PLAN_FIELDS, Plans, code, plan_at
 from crossopt.instances.catalogue.registry import ladder, names
 from crossopt.instances.codesign import instance, plan_groups
 from crossopt.instances.codesign.boxes import Boxes, Ranges, corners, full_box, grid, parted
@@ -22,13 +22,14 @@ from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import read_instance, read_single_scale
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.instances.errors import ModelError, RefusedError
-from crossopt.solvers.answer import Progress, unwatched
+from crossopt.solvers.answer import Limits, Progress, unwatched
 from crossopt.solvers.codesign import exhaustive, objective
-from crossopt.solvers.codesign.answer import space_in
+from crossopt.solvers.codesign.answer import Candidate, space_in
 from crossopt.solvers.codesign.baselines.megatron import expert_design
 from crossopt.solvers.codesign.baselines.recipes import recipes_baselines
 from crossopt.solvers.codesign.boxes import branch as descent
 from crossopt.solvers.codesign.boxes import branch as engine
+from crossopt.solvers.codesign.boxes import engines
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes import search as guard
 from crossopt.solvers.codesign.boxes.branch import (
@@ -724,3 +725,24 @@ def test_near_members_are_all_members_up_to_a_value() -> None:
         assert isinstance(plans, Plans)
         assert isinstance(some_plans, Plans)
         assert all(np.array_equal(getattr(some_plans, name)[near], getattr(plans, name)[every]) for name in PLAN_FIELDS)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_moves_lead_from_a_poor_design_to_one_that_no_move_betters(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By all plans that share the other settings, priced one by one; and not at all where plans are few."""
+    question = stack_question("", experts=True)
+    chip = corners(question, grid(question), full_box(grid(question)))
+    plans = joined(list(plan_blocks(question)))
+    assert isinstance(plans, Plans)
+    values = values_of(question, chip, plans)[:, 0]
+    fit = np.flatnonzero(np.isfinite(values))
+    poor = Candidate(0, plan_at(plans, int(np.random.default_rng(seed).choice(fit[values[fit] > np.median(values[fit])]))))
+    assert engines._moved(question, poor, Limits(inf), unwatched) == poor
+    monkeypatch.setattr(engines, "_MANY", 0)
+    monkeypatch.setattr(engines, "_MOVING", inf)
+    moved = engines._moved(question, poor, Limits(inf), unwatched)
+    value = verify(question, moved).value
+    assert value < verify(question, poor).value
+    for together in engines._MOVES:
+        same = [getattr(plans, name) == code(name, getattr(moved.plan, name)) for name in PLAN_FIELDS if name not in together]
+        assert values[np.logical_and.reduce(same)].min() >= value
