@@ -123,9 +123,8 @@ def fewest_replayed(question: ServingQuestion, plan: ServingPlan, said: ServingF
 
     The worker of most devices is left out first, as often as two replays allow it.
     """
-    workers = list(plan.workers)
-    pools = len({copies.shape.classes for copies in workers})
-    if question.model is None or question.log or pools > 1 or sum(copies.count for copies in workers) > _MOST_WORKERS:
+    workers, pools = list(plan.workers), {copies.shape.classes for copies in plan.workers}
+    if question.model is None or question.log or len(pools) > 1 or _few(question, plan, said)[0] != workers:
         return plan.workers
     question = with_chip(question, plan.chip, plan.decode_chip)
     for place in sorted(range(len(workers)), key=lambda one: -said.offers[one].devices):
@@ -145,7 +144,7 @@ def _keeps(question: ServingQuestion, workers: Sequence[Copies], said: ServingFi
     if min(totals.values()) < needed_units(question):
         return False
     found, at = _replayed(question, ServingPlan(tuple(workers)), said, seed), 2 if question.level == "p99" else 1
-    return found.share == 1.0 and found.first[at] <= question.ttft and (not found.token or found.token[at] <= question.tpot)
+    return found.first[at] <= question.ttft and (not found.token or found.token[at] <= question.tpot)
 
 
 def _of_log(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> Replayed:
