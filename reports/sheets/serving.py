@@ -338,9 +338,8 @@ def notes_of(question: ServingQuestion, result: Result[ServingPlan, ServingFigur
 
 
 def _of_accuracy(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
-    if _uncalibrated_text(question, plan):
-        return ("how far TPOT is off on such devices is not known",)
-    return (f"TPOT is {ENGINES[question.file.engine].errors}",)
+    where = " on devices with measured kernels" if _uncalibrated_text(question, plan) else ""
+    return (f"TPOT is {ENGINES[question.file.engine].errors}{where}",)
 
 
 def _of_queues(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:
