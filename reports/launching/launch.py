@@ -164,7 +164,7 @@ def launched(name: str, instance: Instance, chosen: Candidate) -> Launched:
     plan, model = chosen.plan, instance.workload
     if not isinstance(plan, Plan) or not isinstance(model, Transformer):
         raise RefusedError(f"--as {name}: only plans of transformers can be launched so")
-    there = _launched_with(instance, EXPORTS[name].stack)
+    there, kept = _launched_with(instance, EXPORTS[name].stack)
     found = launch(name, model, plan, there.machine, partial(_cost, there, chosen), numerics_of(instance, model))
     title = " ".join(instance.name.split())  # of a file perhaps, and what follows a comment is run
     planned = priced = _evaluation_of(instance, chosen, plan)
@@ -177,7 +177,7 @@ def launched(name: str, instance: Instance, chosen: Candidate) -> Launched:
         heads.append(f"as planned: {_figures(planned)}{others and f', by those of {_usual_name(instance)}'}")
         if found.instead:
             _refuse_what_does_not_fit(name, found, priced)
-    heads += _run_text(instance.goal, priced.step_time)
+    heads += [*kept, *_run_text(instance.goal, priced.step_time)]
     text, options = found.text, found.options
     if instance.sites is not None and (apart := torchtitan.site_settings(name, instance.sites, priced.step_time)):
         text = torchtitan.with_sites(text, instance.sites, model.global_batch, apart)
@@ -196,17 +196,21 @@ def _usual_name(instance: Instance) -> str:
     return USUAL if instance.stack is None else instance.stack.name
 
 
-def _launched_with(instance: Instance, stack: str) -> Instance:
-    """The question as runs of a stack are priced, where they differ from those of its own: by their constants and by what they exchange."""
-    if stack == _usual_name(instance):
-        return instance
+def _launched_with(instance: Instance, stack: str) -> tuple[Instance, tuple[str, ...]]:
+    """The question as runs of a stack are priced, where they differ from those of its own: by their constants and by what they exchange.
+    Where the choices of the question are none of that stack, its own constants stay, and why."""
+    own = _usual_name(instance)
+    if stack == own:
+        return instance, ()
     settings = (*instance.document.get("settings", ()), f"stack={stack}")
     try:
         other: Instance = read_again({**instance.document, "settings": settings}, "codesign")
-    except InstanceError:  # its choices are none of that stack
-        return instance
+    except InstanceError as error:
+        fault = error.faults[0]
+        why = f"PRICED BY THE CONSTANTS OF {own}, not of {stack}, which cannot read the choices of the question"
+        return instance, (f"{why}: {fault.path}: {fault.message}",)
     same = (other.hardware, other.workload) == (instance.hardware, instance.workload)
-    return instance if same else other
+    return (instance if same else other), ()
 
 
 def _run_text(goal: Goal | None, step_time: float) -> list[str]:

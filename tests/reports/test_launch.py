@@ -12,9 +12,10 @@ import pytest
 
 from crossopt.crossflow.plan import Plan, Plans, plan_at
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign import reading
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
-from crossopt.instances.codesign.space import draw_plans
+from crossopt.instances.codesign.space import combinations, draw_plans
 from crossopt.instances.codesign.stacks.rules import STACKS
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.cli import main
@@ -331,6 +332,18 @@ def test_a_plan_for_another_stack_is_priced_as_runs_of_that_stack_are() -> None:
     [there] = re.findall(r"^# launched: a step takes ([\d.]+) s.*by the constants of h100-sxm", texts["megatron-core"], re.MULTILINE)
     [own] = re.findall(r"^# on 16 devices, a step takes ([\d.]+) s", texts["torchtitan"], re.MULTILINE)
     assert there == own
+
+
+def test_an_export_says_whose_constants_stay_where_the_other_stack_cannot_read_the_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question with all choices that DeepSpeed launches has more of them for torchtitan: here more than a question may have."""
+    plan, asked = Plan(data=16, zero=3, overlap="data"), llama("stack=deepspeed", "workload.global_batch=32")
+    monkeypatch.setattr(reading, "_MOST_PLANS", combinations(asked))
+    text = launch_text("torchtitan", asked, Candidate(0, plan))
+    said = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
+    assert "PRICED BY THE CONSTANTS OF deepspeed, not of torchtitan, which cannot read the choices of the question: choices: " in said
+    assert "by the constants of h100-sxm" not in said
+    monkeypatch.undo()
+    assert "PRICED BY" not in launch_text("torchtitan", llama("stack=deepspeed", "workload.global_batch=48"), Candidate(0, plan))
 
 
 def test_a_plan_that_does_not_fit_as_it_is_launched_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
