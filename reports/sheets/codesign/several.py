@@ -66,7 +66,7 @@ from crossopt.solvers.proofs import Boxes, EnumeratedTogether
 
 _SAID = 3
 """Numbers, batches or networks without a design that the short answer explains."""
-TIED = "within the model's mean error, or what one comes to is in the other's likely range"
+TIED = "they differ by less than the model's mean error, or one is within the likely range of the other"
 OF_PLANS = ("memory", "step time")
 """Limits that each workload has of its own."""
 
