@@ -35,7 +35,7 @@ from crossopt.solvers.placement.bounds.along import MOST_REPEATED, PROOF_ALONG, 
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.bounds.work import PROOF_BY_WORK, least_by_work
 from crossopt.solvers.placement.certificates import branched
-from crossopt.solvers.placement.heuristics import LARGE, Staged, improved, staged_start
+from crossopt.solvers.placement.heuristics import LARGE, Staged, improved, searching, staged_start
 from crossopt.solvers.placement.latency.engine import latency
 from crossopt.solvers.placement.run import Run, baselines_of, devices_of, in_time, none_by, none_by_size, start_many
 from crossopt.solvers.proofs import Branched, MultiplierBound, Proof, RecomputableBound, Surrounded, Swept, UnverifiedBound
@@ -141,8 +141,8 @@ def _together(model: Model, known: Known, ends: list[Answer | BaseException], st
 
 # Any blocks on any device, or convex devices: from the best stages by annealing and bounds to HiGHS and CP-SAT on one model.
 
-_STARTING, _ANNEALING, _SWEEPING = 0.1, 0.3, 0.75
-"""Shares of the time limit after which starts and bounds from single blocks end, then annealing, then other bounds."""
+_STARTING, _ANNEALING, _SWEEPING, _EXCHANGING = 0.1, 0.3, 0.75, 0.8
+"""Shares of the time limit after which starts and bounds from single blocks end, then annealing, then other bounds, then exchanges."""
 _MODELLED, _SEARCHING = 30_000, 0.95
 """Blocks times devices up to which an integer model is written; beyond, the share of the time limit after which the search ends."""
 _LONGEST_SWEEP = 300.0
@@ -237,13 +237,24 @@ def _start(run: Run, blocks: Blocks, limits: Limits, watch: Watch, began: float)
         for better in improved(question, run.known, limits.seed, began + share * limits.seconds, run.bound, limits.workers):
             run.improve(better)
             watch(Progress("annealing", run.value, run.bound, run.answer))
-    for bound, proof, placements in () if len(blocks) > LARGE else _bounds(run, blocks, limits, began):
-        run.raise_bound(bound, proof)
-        for placement in placements:
-            run.improve(placement)
-        watch(Progress("prices of blocks" if isinstance(proof, MultiplierBound) else "along the blocks", run.value, run.bound, run.answer))
-        if run.closed():
-            break
+    if len(blocks) > LARGE:
+        return
+    until = 0.0 if question.contiguity == "convex" else began + _EXCHANGING * limits.seconds
+    with searching(question, run.known, limits.seed, until) as (exchanged, search):
+        for bound, proof, placements in _bounds(run, blocks, limits, began):
+            run.raise_bound(bound, proof)
+            for placement in (*placements, *exchanged[-1:]):
+                run.improve(placement)
+            label = "prices of blocks" if isinstance(proof, MultiplierBound) else "along the blocks"
+            watch(Progress(label, run.value, run.bound, run.answer))
+            if run.closed():
+                return
+        while not search.done() and not run.closed():
+            wait([search], 0.1)
+            run.improve(exchanged[-1] if exchanged else None)
+            watch(Progress("exchanges between devices", run.value, run.bound, run.answer))
+    search.result()
+    run.improve(exchanged[-1] if exchanged else None)
 
 
 def _bounds(run: Run, blocks: Blocks, limits: Limits, began: float) -> Iterator[tuple[float, Proof, tuple[Whole, ...]]]:

@@ -1,21 +1,27 @@
 """Heuristics for throughput: stages along orders, lists, minimum cuts, and annealing with restarts."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count, pairwise
 from math import inf
 from random import Random
+from threading import Event
 from time import monotonic
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.formulation.placement.blocks import Blocks, blocks_of
+from crossopt.formulation.model import ExactlyOne, Linear, Model, Variable, total, violations
+from crossopt.formulation.placement.blocks import Blocks, blocks_of, figures_of
 from crossopt.formulation.placement.throughput import Machine, contract, joined, machine_of, renumbered
+from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.question import PlacementQuestion
+from crossopt.solvers.backends import backend
+from crossopt.solvers.backends.answer import Spend
 from crossopt.solvers.placement.annealing import annealed
 from crossopt.solvers.placement.answer import COARSE_GAP, LEAST_GAP
 from crossopt.solvers.placement.judge import judge
@@ -557,3 +563,131 @@ def _on_blocks(blocks: Blocks, device_of: Whole) -> list[int]:
     device = np.zeros(len(blocks), np.int64)
     device[blocks.block_of] = device_of
     return [int(number) for number in device]
+
+
+# Large-neighbourhood search for placements on any devices, whose neighbourhoods CP-SAT solves (Shaw, 1998).
+#
+# A neighbourhood is what two or three devices run, the busiest one among them: its blocks may change places between these devices, and all
+# others stay. A net with a pin elsewhere takes its time on each of these accelerators that has one of its pins.
+#
+# Where the busiest device is as busy as before, another placement of the same value is kept, so that later neighbourhoods begin elsewhere.
+# The search ends where some neighbourhoods one after the other bring nothing better.
+
+_MOST_FREE = 2_000
+"""Blocks times devices of a neighbourhood, beyond which its model takes longer than it brings."""
+_PAIRS_FIRST, _MOST_IDLE = 6, 12
+"""Neighbourhoods without anything better after which a third device joins, and after which the search ends."""
+_SECONDS_EACH, _LEAST_SECONDS = 4.0, 0.5
+"""For each of them at the most, and below which no more is begun."""
+_DOUBLINGS = 3
+"""How often these seconds are doubled where they are over without an answer: on a busy machine the solver takes some to start."""
+_QUANTA = 1 << 24
+"""Quanta of the busiest time."""
+_RAISED = 1.0 + 1e-9
+"""By how much sums in another order may be larger."""
+
+
+@contextmanager
+def searching(question: PlacementQuestion, known: Whole, seed: int, deadline: float) -> Iterator[tuple[list[Whole], Future[None]]]:
+    """The placements found so far, the best last, while a thread searches until the deadline, or until this is left."""
+    over, found = Event(), list[Whole]()
+
+    def search() -> None:
+        for better in rearranged(question, known, seed, deadline, over):
+            found.append(better)
+
+    with ThreadPoolExecutor(1) as threads:
+        try:
+            yield found, threads.submit(search)
+        finally:
+            over.set()
+
+
+def rearranged(question: PlacementQuestion, known: Whole, seed: int, deadline: float, over: Event | None = None) -> Iterator[Whole]:
+    """Less and less busy placements, each from that before by what two or three devices exchange; ends where `over` is set."""
+    over = over or Event()
+    blocks, machine, random, idle = blocks_of(question.graph, staged=False), machine_of(question), Random(seed), 0
+    late = 0
+    for number in count():
+        began = monotonic()
+        seconds = min(_SECONDS_EACH * 2**late, deadline - began)
+        if over.is_set() or idle >= _MOST_IDLE or seconds < _LEAST_SECONDS or len(question.devices) < 2:
+            return
+        now = judge(question, known)
+        loads = [load.total for load in now.details.loads]
+        busiest = int(np.argmax(loads))
+        others = random.sample([device for device in range(len(loads)) if device != busiest], min(1 + idle // _PAIRS_FIRST, len(loads) - 1))
+        devices = sorted([busiest, *others])
+        spend = Spend(seconds, seed=(seed + number) % 2**31, watch=lambda _: over.is_set())
+        try:
+            found = _exchanged(blocks, machine, known, devices, now.value, spend)
+        except SolverError:  # it is a search: what is known stays
+            return
+        verdict = None if found is None else judge(question, found)
+        late = min(late + 1, _DOUBLINGS) if monotonic() >= began + seconds else 0
+        idle += 1
+        if found is None or verdict is None or not verdict.accepted or verdict.value > now.value:
+            continue
+        known = found
+        if verdict.value < now.value:
+            idle = 0
+            yield found
+
+
+def _exchanged(blocks: Blocks, machine: Machine, known: Whole, devices: list[int], greatest: float, spend: Spend) -> Whole | None:
+    """The least busy placement in which only the blocks of these devices change places; None where it is too large, or none is found."""
+    device = np.zeros(len(blocks), np.int64)
+    device[blocks.block_of] = known
+    free = np.flatnonzero(np.isin(device, devices))
+    if len(free) * len(devices) > _MOST_FREE:
+        return None
+    model, on = _exchange_model(blocks, machine, free.tolist(), devices, greatest * _RAISED)
+    inside = dict(zip(free.tolist(), on, strict=True))
+    hint = {x: int(device[block] == i) for block, line in inside.items() for i, x in zip(devices, line, strict=True)}
+    for row in model.constraints:
+        if isinstance(row, Linear) and row.terms[-1][0] < 0:  # a cut or the busiest is at least the sum of the other terms
+            least = row.terms[-1][1]
+            hint[least] = max(hint.get(least, 0), total(row.terms[:-1], hint))
+    answer = backend("cpsat")(model, replace(spend, hint=None if violations(model, hint) else hint))
+    if answer.values is None:
+        return None
+    for block, line in inside.items():
+        device[block] = next(i for i, x in zip(devices, line, strict=True) if answer.values[x])
+    return device[blocks.block_of]
+
+
+def _exchange_model(
+    blocks: Blocks, machine: Machine, free: list[int], devices: list[int], greatest: float
+) -> tuple[Model, list[list[Variable]]]:
+    """The model, and where each block may be."""
+    figures, busiest = figures_of(blocks, machine.memory, greatest, _QUANTA), Variable("busiest", 0, _QUANTA << 1)
+    cpu, supported = machine.accelerators, figures.supported
+    on = [[Variable(f"block {b} on {i}", high=int(i >= cpu or supported[b])) for i in devices] for b in free]
+    rows: list[Linear | ExactlyOne] = [ExactlyOne(f"block {block}", tuple(line)) for block, line in zip(free, on, strict=True)]
+    of, cuts = dict(zip(free, on, strict=True)), [list[tuple[int, Variable]]() for _ in devices]
+    for net, pins in enumerate(blocks.nets):
+        inside = [of[pin] for pin in pins if pin in of]
+        for index, i in enumerate(devices) if inside and figures.transfer[net] else ():
+            if i < machine.accelerators:
+                cut = Variable(f"net {net} cut at {i}")
+                cuts[index].append((figures.transfer[net], cut))
+                rows += _cut_by_pins(net, [line[index] for line in inside], cut, len(inside) < len(pins))
+    for index, i in enumerate(devices):
+        own = [line[index] for line in on]
+        work = figures.accelerator if i < machine.accelerators else figures.cpu
+        sums = [tuple((work[block], x) for block, x in zip(free, own, strict=True) if work[block]), tuple(cuts[index])]
+        for terms in sums if machine.overlapped else [(*sums[0], *sums[1])]:
+            rows.append(Linear(f"load {len(rows)} of {i}", (*terms, (-1, busiest)), high=0))
+        if i < machine.accelerators:
+            size = tuple((figures.size[block], x) for block, x in zip(free, own, strict=True) if figures.size[block])
+            rows.append(Linear(f"memory of {i}", size, high=figures.memory))
+    variables = (*(x for line in on for x in line), *(cut for own in cuts for _, cut in own), busiest)
+    return Model(variables, tuple(rows), ((1, busiest),)), on
+
+
+def _cut_by_pins(net: int, on: list[Variable], cut: Variable, leaves: bool) -> list[Linear]:
+    """A net is cut at a device that has some of its pins without others: in a ring of its pins, one of them stands before one elsewhere."""
+    if leaves:
+        return [Linear(f"{cut.name} by {x.name}", ((1, x), (-1, cut)), high=0) for x in on]
+    pairs = zip(on, (*on[1:], on[0]), strict=True)
+    return [Linear(f"{cut.name} by {x.name}", ((1, x), (-1, y), (-1, cut)), high=0) for x, y in pairs if x is not y]

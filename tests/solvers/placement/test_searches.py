@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from math import isinf
+from math import inf, isinf
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -26,7 +26,7 @@ from crossopt.formulation.placement.throughput import (
     values_at,
 )
 from crossopt.instances.errors import RefusedError, VerificationError
-from crossopt.instances.placement.question import Contiguity, PlacementQuestion
+from crossopt.instances.placement.question import Communication, Contiguity, PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.reports.commands import placement as by_placement
@@ -40,7 +40,7 @@ from crossopt.solvers.placement.bounds.along import least_busiest
 from crossopt.solvers.placement.bounds.ideals import best_by_ideals
 from crossopt.solvers.placement.comparison import _SEEDED_THROUGHPUT, SEARCHES, compared_throughput, local_search
 from crossopt.solvers.placement.family import FAMILY, Answer
-from crossopt.solvers.placement.heuristics import by_rank, by_work, equal_shares, improved, staged_start
+from crossopt.solvers.placement.heuristics import by_rank, by_work, equal_shares, improved, rearranged, staged_start
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.run import Run
 from crossopt.solvers.proofs import UnverifiedBound
@@ -68,6 +68,33 @@ def asked_at_random(seed: int) -> PlacementQuestion:
         contiguity="convex" if seed % 3 == 0 else "no",
         communication="overlapped" if seed % 5 == 0 else "calls",
     )
+
+
+@pytest.mark.parametrize("devices", [(2, 0), (1, 1), (2, 1)])
+@pytest.mark.parametrize("communication", ["calls", "overlapped"])
+def test_exchanges_between_all_devices_end_at_the_optimum(devices: tuple[int, int], communication: Communication) -> None:
+    """Two or three devices are one neighbourhood: from all blocks on one of them, values fall to what brute force finds."""
+    for seed in range(2):
+        of = random_graph(seed, 6, training=seed % 2 == 1)
+        asked = question(of, *devices, contiguity="no", communication=communication)
+        start = np.full(len(of), sum(devices) - 1, np.int64)
+        verdicts = [judge(asked, start), *(judge(asked, found) for found in rearranged(asked, start, seed, inf))]
+        values = [verdict.value for verdict in verdicts]
+        assert all(verdict.accepted for verdict in verdicts)
+        assert values == sorted(set(values), reverse=True)
+        assert values[-1] == pytest.approx(brute_force(asked), rel=1e-6)
+
+
+def test_exchanges_keep_the_memory_of_every_device() -> None:
+    """What four devices with little memory exchange keeps it, step by step."""
+    of = random_graph(5, 24)
+    of = replace(of, size=np.ones(len(of)))
+    asked = question(of, 4, memory=8.0, contiguity="no")
+    start = np.arange(len(of)) // 6
+    start = np.array([start[np.flatnonzero(of.colour == colour)[0]] for colour in of.colour], np.int64)
+    steps = [start, *rearranged(asked, start, 1, inf)]
+    assert all(judge(asked, found).accepted for found in steps)
+    assert judge(asked, steps[-1]).value < 0.95 * judge(asked, start).value
 
 
 @pytest.mark.thorough
