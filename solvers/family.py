@@ -61,6 +61,8 @@ Judge = Callable[[Q, A], Verdict[D]]
 
 NEVER = "(?!)"
 """Pattern of reasons of baselines that always have an answer."""
+TOGETHER = ("",)
+"""For `always`: with the others or not at all, as time allows."""
 RIVAL = "engine "
 """Before the name of an engine whose answer a comparison keeps as a baseline."""
 
@@ -75,7 +77,7 @@ class BaselineName:
     reason: str = NEVER
     """Note where there is no answer."""
     always: tuple[str, ...] = ()
-    """Engines of which every search that comes to its end has it."""
+    """Engines of which every search that comes to its end has it. With any entry it is there wherever another searched baseline is."""
 
 
 def baseline_names(*names: str, note: str = "", reason: str = NEVER, always: tuple[str, ...] = ()) -> tuple[BaselineName, ...]:

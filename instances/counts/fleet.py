@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 
 from crossopt.crossflow.fields import Bounds, Doc, In, NonZero, Prose, Ratio, Unset
 from crossopt.instances.counts.networks import NetworkRun, NetworkSection, PricedNetworks, entries_of, networks_in
-from crossopt.instances.counts.shapes import cell_number, exact, places_for
+from crossopt.instances.counts.shapes import cell_number, exact, places_for, unshared
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.tables import table_in, text_of
 from crossopt.instances.files.units import nearest, quoted, rounded_quantity
@@ -140,6 +140,7 @@ def read(written: Written) -> FleetQuestion:
         prices = [exact(priced.peaks[kind] / _TERA) for kind in kinds]
     most = max(prices) * MOST_AVAILABLE * len(prices)
     places = places_for(prices, most)
+    written.refuse(unshared("devices", "prices", "", prices, places))
     return FleetQuestion(
         name=file.name or Path(written.source).stem,
         file=file,

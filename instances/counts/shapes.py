@@ -11,12 +11,13 @@ requests a second of a shape whole numbers of a unit of their own, in which all 
 offered, and nothing is assumed to grow with threads or batch.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from sys import float_info
 from typing import Annotated, Any, Literal
 
 from crossopt.crossflow.fields import Bounds, Bytes, Doc, Duration, NonZero, NotNegative, Positive, Prose, Throughput, Unset
@@ -29,6 +30,7 @@ MOST_THREADS, MOST_BATCH, MOST_SHAPES = 1_024, 1 << 20, 20_000
 GREATEST = 1 << 52
 """Whole numbers below this are exact as floats, too."""
 _FINEST = 18
+_LARGEST = Fraction(float_info.max)
 _COLUMNS = ("threads", "batch", "latency_ms")
 Objective = Literal["latency", "throughput"]
 
@@ -155,6 +157,13 @@ def places_for(values: Sequence[Fraction], most: Fraction) -> int:
     return min(needed, fits)
 
 
+def unshared(place: str, names: str, unit: str, values: Collection[Fraction], places: int) -> Iterator[tuple[str, str]]:
+    """A fault where whole numbers of a decimal unit change one of the values by more than a millionth."""
+    if any(abs(round(value * Fraction(10) ** places) / Fraction(10) ** places - value) > value / 10**6 for value in values):
+        least, most = (f"{float(value):.3g} {unit}" for value in (min(values), max(values)))
+        yield place, f"{names} from {least} to {most} have no common unit that keeps each to a millionth (remove what lies far off)"
+
+
 def read(written: Written) -> InstancesQuestion:
     """The question; an InstanceError with every fault."""
     file = written.read_as(InstancesFile)
@@ -163,9 +172,11 @@ def read(written: Written) -> InstancesQuestion:
     latencies = {(threads, batch): latency for threads, batch, latency in rows}
     written.refuse(_profile_faults(file, latencies))
     places = places_for(list(latencies.values()), max(latencies.values()))
+    written.refuse(unshared("profile", "latencies", "s", latencies.values(), places))
     units = {shape: max(round(latency * Fraction(10) ** places), 1) for shape, latency in latencies.items()}
     rates = {shape: Fraction(shape[1]) * Fraction(10) ** places / latency for shape, latency in units.items()}
     rate_places = places_for(list(rates.values()), max(rates.values()) * file.threads)
+    written.refuse(unshared("profile", "throughputs", "requests/s", rates.values(), rate_places))
     shapes = [Shape(*shape, units[shape], max(round(rates[shape] * Fraction(10) ** rate_places), 1)) for shape in sorted(units)]
     return InstancesQuestion(file.name or Path(written.source).stem, file, tuple(shapes), places, rate_places, written.document)
 
@@ -203,6 +214,9 @@ def cell_number(cells: Cells, column: str, faults: list[str], whole: bool = Fals
     except ValueError:
         value = None
     kind = "whole number" if whole else "number"
+    if value is not None and value > _LARGEST:
+        faults.append(f"{column}: {quoted(text)} is too large")
+        return Fraction(1)
     if value is not None and (value > 0 or (zero and value == 0)) and (not whole or value.denominator == 1):
         return value
     if not cells.fault:

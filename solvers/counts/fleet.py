@@ -168,5 +168,6 @@ FAMILY: ProblemType[FleetQuestion, Fleet, FleetUse] = ProblemType(
     prove=prove,
     rules=_baselines,
     proof_labels=frozenset({BY_PRICES, BY_TREE}),
+    provers={BY_PRICES: ("tree", "slices"), BY_TREE: ("slices",)},
     described=lambda question: {"unit": _unit_of(question)},
 )

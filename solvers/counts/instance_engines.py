@@ -196,7 +196,7 @@ def _by_solver(question: InstancesQuestion, name: str, limits: Limits, watch: Wa
         value_of(question, bound) if best.placed or bound == inf else None,
         UnverifiedBound(name),
         name,
-        stopped if stopped in {"interrupted", "complete"} else "time limit",
+        stopped if stopped in {"interrupted", "complete"} else "complete" if stopped == "gap" else "time limit",
         reasons=reasons,
         baselines=rules_of_instances(question),
         solver=solver,

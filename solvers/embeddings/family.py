@@ -16,7 +16,7 @@ from crossopt.solvers.embeddings.judge import (
     key_name,
 )
 from crossopt.solvers.embeddings.systems import BY_SYSTEMS, judge, prove
-from crossopt.solvers.family import BaselineName, ProblemType, baseline_names, lazy_import
+from crossopt.solvers.family import TOGETHER, BaselineName, ProblemType, baseline_names, lazy_import
 
 _BOXES = "crossopt.solvers.embeddings.boxes"
 
@@ -30,7 +30,7 @@ def _baselines(question: EmbeddingsQuestion) -> tuple[BaselineName, ...]:
     proposers = ("greedy", "greedy by sum", "uniform", "grid", "dynamic programming", "memory-balanced")
     stopped = r"(stopped after [\d,]+ proposals)?"
     proposed = baseline_names(*(f"TorchRec {name}" for name in proposers), note=stopped, reason=NO_PROPOSAL)
-    return (*proposed, *baseline_names(*map(key_name, KEYS), reason=NO_ROOM))
+    return (*proposed, *baseline_names(*map(key_name, KEYS), reason=NO_ROOM, always=TOGETHER))
 
 
 FAMILY: ProblemType[EmbeddingsQuestion, EmbeddingPlan, EmbeddingFigures] = ProblemType(

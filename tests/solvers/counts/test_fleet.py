@@ -15,7 +15,7 @@ from crossopt.instances.counts.fleet import FleetQuestion
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read, read_given
 from crossopt.solvers.answer import Limits, Result, unwatched
-from crossopt.solvers.checking import check_answer
+from crossopt.solvers.checking import check_answer, status_faults
 from crossopt.solvers.counts.fleet import FAMILY, Fleet, FleetUse, judge, prove
 from crossopt.solvers.family import solve
 from crossopt.solvers.proofs import Integers
@@ -153,6 +153,7 @@ def test_claims_that_a_tree_does_not_show_are_refused() -> None:
     found = solved(question)
     assert isinstance(found.proof, Integers) and found.value is not None
     higher = replace(found, bound=found.value + 0.01)
+    assert any("the engine cheapest does not prove so" in fault for fault in status_faults(FAMILY, replace(found, engine="cheapest")))
     assert prove(question, higher, unwatched).refused[0].startswith("bound: its proof shows")
     for steps in ((), (*found.proof.steps, "0"), ("0",), ("1 0 1",), ("7 1", "0", "0"), ("0 9 1",), ("0 0 -1",), ("-1 1", "0", "0")):
         assert prove(question, replace(found, proof=replace(found.proof, steps=steps)), unwatched).refused, steps

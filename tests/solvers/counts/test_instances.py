@@ -148,6 +148,8 @@ PROFILE = "kind: instances\nthreads: 4\nbatch: 8\nprofile: table.csv\n"
         ("threads,batch,latency_ms\n1,1,-5\n", "table.csv:2:1: latency_ms: '-5' is none, a number above 0 is needed"),
         ("threads,batch,latency_ms\n1,1.5,5\n", "table.csv:2:1: batch: '1.5' is none, a whole number above 0 is needed"),
         ("threads,batch,latency_ms\n1,1,\n", "table.csv:2:1: latency_ms: '' is none, a number above 0 is needed"),
+        ("threads,batch,latency_ms\n1,1,1e400\n", "table.csv:2:1: latency_ms: '1e400' is too large"),
+        ("threads,batch,latency_ms\n1,1,1e-300\n", "profile: latencies from 1e-303 s to 1e-303 s have no common unit"),
         ("threads,batch,latency_ms\n1,1\n", "table.csv:2:1: the row has 2 cells, the header has 3"),
         ("threads,batch,latency_ms\n1,1,5\n1,1,6\n", "table.csv:3:1: 1 threads with a batch of 1 are given twice, also on line 2"),
         ("threads,batch,latency_ms\n1,1,5\n2048,1,6\n", "table.csv:3:1: 2048 threads and a batch of 1 are beyond 1,024"),
@@ -188,6 +190,7 @@ def test_a_table_says_what_rows_in_the_question_say(tmp_path: Path) -> None:
         (("profile.0.threads=0",), "profile[0].threads: "),
         (("profile.1.batch=1",), "profile[1]: 1 threads with a batch of 1 are given twice, also as item 0"),
         (("threads=0",), "threads: "),
+        (("profile.0.latency=1e13 s",), "profile: latencies from 0.018 s to 1e+13 s have no common unit that keeps each to a millionth"),
     ],
 )
 def test_a_faulty_question_is_refused_in_one_sentence(settings: tuple[str, ...], sentence: str) -> None:

@@ -37,7 +37,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_given
 from crossopt.reports.sheets.embeddings import plan_document
 from crossopt.solvers.answer import Limits, Result, unwatched
-from crossopt.solvers.checking import check_answer, solve_and_verify
+from crossopt.solvers.checking import check_answer, faults_but_proof, solve_and_verify
 from crossopt.solvers.embeddings import engines
 from crossopt.solvers.embeddings.annealing import balance_phases, height_of
 from crossopt.solvers.embeddings.baselines import by_key, greedy_proposals, plan_of
@@ -538,6 +538,8 @@ def test_baselines_are_plans_and_none_is_below_the_bound() -> None:
     assert {"TorchRec greedy", "TorchRec uniform", "TorchRec grid", "TorchRec dynamic programming", "greedy by size"} <= set(names)
     assert result.bound is not None
     assert all(one.value is None or one.value >= result.bound for one in result.baselines)
+    left_out = replace(result, baselines=result.baselines[:-1])
+    assert faults_but_proof(FAMILY, left_out, question) == ["baselines: random are left out"]
 
 
 def test_the_greedy_proposer_takes_the_table_that_stores_most_next() -> None:
