@@ -65,6 +65,9 @@ Row = tuple[float | None, float | None, float | None, str, float, float, int, st
 """Value, bound, gap, status, seconds, MiB, nodes, proof, seconds until a gap of 1 %, and the best of the rules with its name."""
 
 
+_USE = "`python -m tests.benchmarks.placements FOLDER` prints these tables for a folder of graphs in JSON (`--help` names the options)."
+
+
 def main() -> None:
     """Print the tables, and write them where `--out` says."""
     parser = ArgumentParser(description=__doc__)
@@ -113,7 +116,7 @@ def published(options: Namespace) -> Iterator[str]:
     """One row a graph: proofs, heuristics, authors."""
     folder, told = options.folder, figures_of(options.authors)
     graphs = graphs_below(folder)
-    yield f"# Placements: proofs, heuristics and the authors' programs\n\n{' '.join((__doc__ or '').split())}\n"
+    yield f"# Placements: proofs, heuristics and the authors' programs\n\n{_USE}\n"
     yield f"Busiest device in milliseconds; seconds of the clock in brackets behind it.\n\n## Stages\n\n{BRACKETS}\n"
     heads = [*STAGED, "experts", *(f"authors: {name}" for name in AUTHORS.values())]
     yield f"| graph | nodes | proved | MiB | {' | '.join(heads)} |\n|---|---|---|---|{'---|' * len(heads)}"

@@ -572,14 +572,17 @@ ALLOWED: dict[str, str] = {
     "objective.py: _values_where_they_fit: len(plans)": "rows and columns without a value are left out",
     "objective.py: _values_where_they_fit: len(rows)": "rows and columns without a value are left out",
     "objective.py: _values_where_they_fit: np.isfinite(figures).all()": "rows and columns without a value are left out",
-    "objective.py: _deciding_memory_of: fit.all(axis=1)": "whether the device fits, of each plan on its own",
-    "objective.py: _deciding_memory_of: fit.any(axis=1)": "whether the device fits, of each plan on its own",
+    "objective.py: _deciding_memory_of: fitting()[rows].all(axis=1)": "whether the device fits, of each plan on its own",
+    "objective.py: _deciding_memory_of: fitting().any(axis=1)": "whether the device fits, of each plan on its own",
     "objective.py: deciding_memory_of: len(heads)": "the least over modes, for each plan its own",
     "objective.py: _deciding_memory_of: np.asarray(peak_memory(model, replace(sharding(model, some), recompute=ways))).sum(axis=0)": (
         "which mode is tried first; what fits is the same whichever it is"
     ),
     "objective.py: host_memory_of: plans.offload.any()": _NOTHING,
-    "objective.py: least_memory_of: found.min(axis=1)": "the least over modes, for each plan its own",
+    "objective.py: near_members: len(heads)": "no plans have no members",
+    "objective.py: least_memory_of: _memory_by_recomputation(instance, model, thrifty).min(axis=1)": (
+        "the least over modes, for each plan its own"
+    ),
     "objective.py: least_memory_of: len(heads)": "the least over modes, for each plan its own",
     "objective.py: memory_of: len(plans)": "no plans have no memory",
     "objective.py: combined: np.isfinite(found[finite]).all()": _REFUSED,
