@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask, Real
 from crossopt.crossflow.records import dataclass
 
 Cores: TypeAlias = Literal["tensor", "vector", "both", "network"]
@@ -46,20 +46,20 @@ BACKWARD_CYCLES: Final[Mapping[str, int]] = {"div": 10, "mean": 10, "erf": 15, "
 class Chips:
     """Chips as columns, or one chip as numbers: cores, sides of the array of a tensor core, and MiB of the shared buffer."""
 
-    tensor_cores: Whole
-    vector_cores: Whole
-    width: Whole
-    depth: Whole
-    buffer: Whole
+    tensor_cores: Ints
+    vector_cores: Ints
+    width: Ints
+    depth: Ints
+    buffer: Ints
 
     def __len__(self) -> int:
         return len(self.tensor_cores)
 
-    def at(self, rows: Whole | Mask) -> "Chips":
+    def at(self, rows: Ints | Mask) -> "Chips":
         """Some of them."""
         return Chips(*(column[rows] for column in self.columns()))
 
-    def columns(self) -> tuple[Whole, Whole, Whole, Whole, Whole]:
+    def columns(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
         """All figures, in their order."""
         return self.tensor_cores, self.vector_cores, self.width, self.depth, self.buffer
 
@@ -90,7 +90,7 @@ def chip_area(chips: Chips) -> Array:
     return np.asarray((_PER_MULTIPLIER * multipliers + _PER_LANE * all_lanes + tensor * own + vector * lanes + shared) * 1e-12)
 
 
-def _of_core(units: Whole) -> Array:
+def _of_core(units: Ints) -> Array:
     """Square micrometres of the buffer of a core with so many multipliers or lanes, a power of two."""
     steps = np.log2(np.maximum(units // _CORE_WORDS, 1)).astype(np.int64)
     return np.array(_BY_CORE)[steps]
@@ -126,7 +126,7 @@ class Work:
     """Bytes of its inputs, weights and outputs, all of which pass the memory beside the chip once at the least."""
 
 
-def traffic(work: Work, buffer: Whole) -> Array:
+def traffic(work: Work, buffer: Ints) -> Array:
     """Bytes between a chip and its memory: what is moved once, and for products no less than any order of them moves.
 
     With S values in the buffer, n multiplications of a product of matrices move 2 n / sqrt(S) values at the least, which square tiles
@@ -183,8 +183,8 @@ class OperatorGraph:
         """The operators right behind each."""
         found: list[list[int]] = [[] for _ in self.names]
         for operator, earlier in enumerate(self.before):
-            for one in earlier:
-                found[one].append(operator)
+            for item in earlier:
+                found[item].append(operator)
         return tuple(map(tuple, found))
 
     @cached_property
@@ -192,8 +192,8 @@ class OperatorGraph:
         """Operators that each waits for, directly or not, as bits."""
         found = [0] * len(self)
         for operator, direct in enumerate(self.before):
-            for one in direct:
-                found[operator] |= found[one] | 1 << one
+            for item in direct:
+                found[operator] |= found[item] | 1 << item
         return tuple(found)
 
     @cached_property
@@ -201,32 +201,32 @@ class OperatorGraph:
         """Operators that each waits for or that wait for it, as bits."""
         found = list(self.earlier)
         for operator, waited in enumerate(self.earlier):
-            for one in range(operator):
-                found[one] |= (waited >> one & 1) << operator
+            for index in range(operator):
+                found[index] |= (waited >> index & 1) << operator
         return tuple(found)
 
     @cached_property
     def parts(self) -> tuple[tuple[int, ...], ...]:
         """Operators that run alone, and the operators between two of them, in order."""
         count, earlier = len(self), self.earlier
-        alone = [self.comparable[one] | 1 << one == (1 << count) - 1 for one in range(count)]
+        alone = [self.comparable[index] | 1 << index == (1 << count) - 1 for index in range(count)]
         found, left = list[tuple[int, ...]](), set(range(count))
-        for one in (one for one in range(count) if alone[one]):
-            between = tuple(sorted(other for other in left if earlier[one] >> other & 1))
+        for item in (index for index in range(count) if alone[index]):
+            between = tuple(sorted(other for other in left if earlier[item] >> other & 1))
             found += [between] if between else []
-            found.append((one,))
-            left -= {*between, one}
+            found.append((item,))
+            left -= {*between, item}
         return (*found, tuple(sorted(left))) if left else tuple(found)
 
     def reversed(self) -> "OperatorGraph":
         """The way back."""
         last = len(self) - 1
-        before = tuple(tuple(sorted(last - one for one in self.after[last - row])) for row in range(last + 1))
+        before = tuple(tuple(sorted(last - item for item in self.after[last - row])) for row in range(last + 1))
         return OperatorGraph(self.names[::-1], self.cores[::-1], before)
 
     def longest(self, part: Sequence[int], least: Sequence[int]) -> dict[int, int]:
         """Cycles from the start of each operator of a part to the end of the part, along the longest path."""
         inside, found = set(part), dict[int, int]()
         for operator in reversed(part):
-            found[operator] = least[operator] + max((found[one] for one in self.after[operator] if one in inside), default=0)
+            found[operator] = least[operator] + max((found[item] for item in self.after[operator] if item in inside), default=0)
         return found

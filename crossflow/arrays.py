@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-Whole: TypeAlias = NDArray[np.int64]
+Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 Real: TypeAlias = float | Array
 """A float, or an array of floats over many designs. Every formula takes both and gives the same bits."""
@@ -24,7 +24,7 @@ def power(base: Real, exponent: Real) -> Real:
     return found if np.ndim(base) or np.ndim(exponent) else found[0]
 
 
-def distinct(*columns: Whole) -> tuple[Whole, Whole]:
+def distinct(*columns: Ints) -> tuple[Ints, Ints]:
     """Row of the first occurrence of each distinct combination of columns, and each row's combination number.
 
     Costs are then computed once a combination and gathered. Columns hold non-negative integers.
@@ -41,7 +41,7 @@ def distinct(*columns: Whole) -> tuple[Whole, Whole]:
     return first, number
 
 
-def _codes(column: Whole) -> tuple[Whole, Whole]:
+def _codes(column: Ints) -> tuple[Ints, Ints]:
     """The distinct values of a column, ascending, and each row's index among them; without sorting where values are small."""
     top = int(column.max(initial=0))
     if top >= _DENSE:

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask, Real
 from crossopt.crossflow.hardware import Link
 from crossopt.crossflow.records import dataclass
 
@@ -271,7 +271,7 @@ Members = tuple[Real, ...]
 placement."""
 
 
-def members_on_levels(size: Whole, stride: Whole, level_sizes: tuple[int, ...]) -> Spread:
+def members_on_levels(size: Ints, stride: Ints, level_sizes: tuple[int, ...]) -> Spread:
     """Spread of a group of `size` ranks, `stride` devices apart, over levels of `level_sizes` devices, innermost first.
 
     A level holds the largest part of the group that divides it evenly. A stride that does not divide the level puts every rank into its

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Real, Whole
+from crossopt.crossflow.arrays import Ints, Real
 from crossopt.crossflow.fields import ENERGY_PER_BYTE, Bounds, Derived, Doc, In, Key, NonZero, Unit
 from crossopt.crossflow.records import dataclass
 
@@ -324,7 +324,7 @@ def side_by_side(records: Sequence[Record]) -> Record:
     return replace(records[0], **arrays)  # type: ignore[arg-type]
 
 
-def take(hardware: Kind, index: int | Whole) -> Kind:
+def take(hardware: Kind, index: int | Ints) -> Kind:
     """The devices at `index` of an array of devices; fields shared by all stay as they are."""
     changes: dict[str, object] = {}
     for field in fields(hardware):

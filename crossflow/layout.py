@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.collectives import Spread, anywhere, each, either, members_on_levels, together
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import DIMENSIONS, PLACEMENTS, Plans
@@ -68,7 +68,7 @@ def lay_out(plans: Plans, cluster: Cluster) -> Layout:
     )
 
 
-def laid_at(layout: Layout, rows: Whole) -> Layout:
+def laid_at(layout: Layout, rows: Ints) -> Layout:
     """The layout of some of the plans."""
     return Layout(*(each(lambda part: np.asarray(part)[rows], getattr(layout, field.name)) for field in fields(Layout)))
 
@@ -79,7 +79,7 @@ def in_turn(layout: Layout) -> Layout:
     return replace(layout, **{name: anywhere(getattr(layout, name)) for name in names})
 
 
-def _folded(plans: Plans, stride: Whole, sizes: tuple[int, ...]) -> tuple[Spread, Spread, Spread]:
+def _folded(plans: Plans, stride: Ints, sizes: tuple[int, ...]) -> tuple[Spread, Spread, Spread]:
     """Ranks of one expert, of all experts, and replicas of an expert, laid over tensor, context and data ranks together in this order (Liu
     et al. 2025, arXiv:2504.14960): tensor x context x data = expert_tensor x expert x replicas."""
     shares = np.maximum(plans.expert_tensor, 1)
@@ -89,14 +89,14 @@ def _folded(plans: Plans, stride: Whole, sizes: tuple[int, ...]) -> tuple[Spread
     return expert_shares, all_of_them, copies
 
 
-def _spreads(*groups: tuple[Whole, Whole], sizes: tuple[int, ...]) -> Iterator[Spread]:
+def _spreads(*groups: tuple[Ints, Ints], sizes: tuple[int, ...]) -> Iterator[Spread]:
     """Spread of groups of these degrees and strides, all kinds in one table; for few plans, every table costs the same fixed time."""
     degrees, strides = (np.stack(columns) for columns in zip(*groups, strict=True))
     found = members_on_levels(degrees, strides, sizes)
     return (each(lambda part, row=row: np.asarray(part)[row][:, None], found) for row in range(len(groups)))
 
 
-def _stride(position: Whole, which: int, degrees: tuple[Whole, ...]) -> Whole:
+def _stride(position: Ints, which: int, degrees: tuple[Ints, ...]) -> Ints:
     """Distance between neighbours of one dimension: the product of the degrees placed inside it."""
     stride = np.ones_like(degrees[0])
     for other, degree in enumerate(degrees):

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.records import dataclass
 
 Shape = tuple[int, ...]
@@ -263,7 +263,7 @@ def repeated_blocks(nodes: Sequence[Node], tensors: Mapping[str, Shape], weights
     return tuple(Group(f"block {number}", *block) for number, block in enumerate(sorted(chosen), 1))
 
 
-def _signatures(nodes: Sequence[Node], tensors: Mapping[str, Shape], weights: Mapping[str, Weights]) -> Whole:
+def _signatures(nodes: Sequence[Node], tensors: Mapping[str, Shape], weights: Mapping[str, Weights]) -> Ints:
     """A number for each node, equal where operators, shapes, and the distances to their inputs' makers are."""
     makers = {tensor: number for number, node in enumerate(nodes) for tensor in node.outputs}
     known = dict[object, int]()

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_typ
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Real, Whole
+from crossopt.crossflow.arrays import Ints, Mask, Real
 from crossopt.crossflow.collectives import Members
 from crossopt.crossflow.fields import Bounds, Doc, Setting
 from crossopt.crossflow.recomputation import (
@@ -211,26 +211,26 @@ NAMED_OPTIONS: dict[str, tuple[str, ...]] = {
 class Plans:
     """Many plans as one column per field; names are stored as indices into OVERLAP, PLACEMENTS and so on."""
 
-    tensor: Whole
-    context: Whole
-    pipeline: Whole
-    data: Whole
-    expert: Whole
-    microbatch: Whole
-    interleave: Whole
-    sequence_parallel: Whole
-    recompute: Whole
-    zero: Whole
-    overlap: Whole
-    offload: Whole
-    placement: Whole
-    shard: Whole
-    schedule: Whole
-    first_stage_layers: Whole
-    last_stage_layers: Whole
-    expert_tensor: Whole
-    tensor_exchange: Whole
-    expert_exchange: Whole
+    tensor: Ints
+    context: Ints
+    pipeline: Ints
+    data: Ints
+    expert: Ints
+    microbatch: Ints
+    interleave: Ints
+    sequence_parallel: Ints
+    recompute: Ints
+    zero: Ints
+    overlap: Ints
+    offload: Ints
+    placement: Ints
+    shard: Ints
+    schedule: Ints
+    first_stage_layers: Ints
+    last_stage_layers: Ints
+    expert_tensor: Ints
+    tensor_exchange: Ints
+    expert_exchange: Ints
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -270,7 +270,7 @@ def costs_only(name: str, offload: int) -> bool:
     return name != "recompute" or not offload & code("offload", "activations")
 
 
-def rows_of(plans: Plans, rows: Whole | slice) -> Plans:
+def rows_of(plans: Plans, rows: Ints | slice) -> Plans:
     """Some of the plans."""
     if isinstance(rows, slice):
         return Plans(*(getattr(plans, name)[rows] for name in PLAN_FIELDS))
@@ -284,12 +284,12 @@ def joined(parts: Sequence[Plans]) -> Plans:
     return Plans(*(np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)]) for name in PLAN_FIELDS))
 
 
-def _staged(name: str) -> Callable[[Transformer, Plans], Whole]:
+def _staged(name: str) -> Callable[[Transformer, Plans], Ints]:
     """The setting if there is more than one stage, else its neutral value."""
     return lambda _, plans: np.where(plans.pipeline > 1, getattr(plans, name), 0)
 
 
-def _where_tensor_is_split(name: str) -> Callable[[Transformer, Plans], Whole]:
+def _where_tensor_is_split(name: str) -> Callable[[Transformer, Plans], Ints]:
     return lambda _, plans: np.where(plans.tensor > 1, getattr(plans, name), 0)
 
 
@@ -299,12 +299,12 @@ def _exchanged(plans: Plans) -> Mask:
     return several
 
 
-def _expert_tensor(model: Transformer, plans: Plans) -> Whole:
+def _expert_tensor(model: Transformer, plans: Plans) -> Ints:
     usual = (plans.expert_tensor == plans.tensor) & (plans.context == 1) | (model.experts == 1)
     return np.where(usual, 0, plans.expert_tensor)
 
 
-CANONICAL_SETTINGS: dict[str, Callable[[Transformer, Plans], Whole]] = {
+CANONICAL_SETTINGS: dict[str, Callable[[Transformer, Plans], Ints]] = {
     "expert": lambda model, plans: plans.expert if model.experts > 1 else np.ones_like(plans.expert),
     "expert_tensor": _expert_tensor,
     "interleave": lambda _, plans: np.where(plans.pipeline > 1, plans.interleave, 1),
@@ -419,7 +419,7 @@ def conditions(model: Transformer, plans: Plans, devices: int) -> tuple[_Conditi
     """The rules, not yet evaluated."""
 
     @cache
-    def count() -> Whole:
+    def count() -> Ints:
         return np.asarray(model.global_batch // np.maximum(plans.data * plans.microbatch, 1))
 
     batch = model.global_batch
@@ -546,7 +546,7 @@ def _expert_conditions(model: Transformer, plans: Plans) -> tuple[_Condition, ..
     """Rules for experts over the data-parallel ranks, or folded over all ranks of a stage."""
     usual, exposed = plans.expert_tensor == 0, plans.expert_exchange == 0
 
-    def split() -> Whole:
+    def split() -> Ints:
         return np.maximum(plans.expert_tensor, 1)
 
     def divides() -> Mask:
@@ -601,7 +601,7 @@ def _expert_conditions(model: Transformer, plans: Plans) -> tuple[_Condition, ..
     )
 
 
-def _schedule_conditions(plans: Plans, count: Callable[[], Whole], concessions: tuple[_Condition, ...]) -> tuple[_Condition, ...]:
+def _schedule_conditions(plans: Plans, count: Callable[[], Ints], concessions: tuple[_Condition, ...]) -> tuple[_Condition, ...]:
     """Rules for split backward passes, as far as they are modelled: inputs of the second part are kept until then."""
     unsplit, other = plans.schedule == 0, plans.schedule != V
     return (
@@ -636,7 +636,7 @@ def _schedule_conditions(plans: Plans, count: Callable[[], Whole], concessions: 
     )
 
 
-def _both_ways_conditions(plans: Plans, count: Callable[[], Whole]) -> tuple[_Condition, ...]:
+def _both_ways_conditions(plans: Plans, count: Callable[[], Ints]) -> tuple[_Condition, ...]:
     """Rules of DeepSeek-AI's DualPipe schedule (`step` of dualpipe.py); copies of a stage shard as all replicas do."""
     other = plans.schedule != BOTH_WAYS
     return (
@@ -696,7 +696,7 @@ def _group_conditions(plans: Plans) -> tuple[_Condition, ...]:
     )
 
 
-def _divide(plans: Plans, replicas: Whole) -> Mask:
+def _divide(plans: Plans, replicas: Ints) -> Mask:
     found: Mask = (plans.shard % plans.context == 0) & (replicas > 0) & (plans.data % np.maximum(replicas, 1) == 0)
     return found
 

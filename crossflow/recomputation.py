@@ -30,7 +30,7 @@ from typing import Final
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask, Real
 from crossopt.crossflow.workload import Transformer
 
 ATTENTION_NORM, FEED_FORWARD_NORM, DENSE_ACTIVATION, EXPERT_ACTIVATION, UP_PROJECTIONS, ATTENTION = (1 << bit for bit in range(6))
@@ -162,7 +162,7 @@ def mode_for(model: Transformer, mode: str) -> str:
     return mode_name(number_of("+".join(part for part in mode_name(number).split("+") if meaning_of(model, number_of(part))) or "none"))
 
 
-def again(recompute: Real | Whole | int, what: int) -> Mask:
+def again(recompute: Real | Ints | int, what: int) -> Mask:
     """Whether modes of recomputation, given by number, recompute one of these modules, or the whole LAYER."""
     found: Mask = np.not_equal(np.asarray(recompute, np.int64) & what, 0)
     return found
@@ -176,7 +176,7 @@ def mean_again(full: Real, none: Real, recomputed: Recomputed) -> Real:
     return np.where(redone < layers, (redone * full + (layers - redone) * none) / layers, full)
 
 
-def select(mode: Whole, modes: Sequence[Real]) -> Real:
+def select(mode: Ints, modes: Sequence[Real]) -> Real:
     """For each plan, the figure under its own mode, by the mode's index."""
     found, *rest = modes
     for number, figure in enumerate(rest, 1):

@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.crossflow.collectives import (
     Exchange,
     Members,
@@ -140,14 +140,14 @@ def _missing(old: Layout, needed: Layout, devices: int) -> float:
     return float(max(needed.share(devices) - overlap.min(), 0.0))
 
 
-def _interval(layout: Layout, axis: str, numbers: Whole, devices: int) -> tuple[Array, Array]:
+def _interval(layout: Layout, axis: str, numbers: Ints, devices: int) -> tuple[Array, Array]:
     """Where the part of each device begins and ends along an axis, as a share of its extent."""
-    parts, place = (1, 0 * numbers)
+    parts, index = (1, 0 * numbers)
     if axis == "batch":
-        parts, place = devices // layout.group, numbers // layout.group
+        parts, index = devices // layout.group, numbers // layout.group
     elif axis == layout.inside:
-        parts, place = layout.group, numbers % layout.group
-    return place / parts, (place + 1) / parts
+        parts, index = layout.group, numbers % layout.group
+    return index / parts, (index + 1) / parts
 
 
 def backward(size: float, old: Layout, needed: Layout, network: Network, partial: bool) -> Spent:

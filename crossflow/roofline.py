@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Real, Whole
+from crossopt.crossflow.arrays import Array, Ints, Real
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.records import dataclass
 
@@ -147,7 +147,7 @@ def _in_numbers(hardware: Hardware) -> bool:
     return all(isinstance(figure, int | float | np.ndarray) for figure in figures)
 
 
-def _different(shapes: Array) -> tuple[Array, Whole]:
+def _different(shapes: Array) -> tuple[Array, Ints]:
     """The distinct rows, and for each row its number among them."""
     if len(shapes) < _FEW:
         return shapes, np.arange(len(shapes))

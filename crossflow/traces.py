@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 
 # The graph of a trace: operations with dependencies, their replay, excerpts, and operations that share resources.
 
@@ -35,21 +35,21 @@ class Graph:
     """Operations as columns, and edges as pairs of their indices."""
 
     names: tuple[str, ...]
-    kinds: Whole
+    kinds: Ints
     """Indices into KINDS."""
-    places: Whole
+    places: Ints
     """Index of the thread or stream in `resources`."""
-    durations: Whole
+    durations: Ints
     """Nanoseconds."""
     resources: tuple[str, ...]
-    before: Whole
-    after: Whole
+    before: Ints
+    after: Ints
     """Each edge as the indices of two operations."""
-    reasons: Whole
+    reasons: Ints
     """Index into EDGES of each edge."""
-    bytes: Whole
+    bytes: Ints
     """Bytes moved or sent; 0 if unknown."""
-    flops: Whole
+    flops: Ints
     groups: tuple[str, ...]
     """Participants of a collective, as the trace names them; empty otherwise."""
     inputs: tuple[str, ...]
@@ -87,7 +87,7 @@ def graph_of(
     )
 
 
-def _integers(numbers: Iterable[int]) -> Whole:
+def _integers(numbers: Iterable[int]) -> Ints:
     return np.fromiter(numbers, np.int64)
 
 
@@ -105,8 +105,8 @@ _WORK = [KINDS.index(kind) for kind in ("kernel", "copy", "collective")]
 class Replayed:
     """Begin and end of each operation, in nanoseconds from the first begin."""
 
-    begins: Whole
-    ends: Whole
+    begins: Ints
+    ends: Ints
 
     @property
     def span(self) -> int:
@@ -774,7 +774,7 @@ def figures_of(graph: Graph) -> tuple[int, int]:
     return again.span, int(np.maximum(covered, 0).sum())
 
 
-def _exchanged(graph: Graph, phase: Whole, random: Random) -> Graph:
+def _exchanged(graph: Graph, phase: Ints, random: Random) -> Graph:
     """Operations that are alike in one phase, in a random order."""
     alike = defaultdict[tuple[object, ...], list[int]](list)
     for operation, (kind, resource) in enumerate(zip(graph.kinds.tolist(), graph.places.tolist(), strict=True)):

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Real, Whole, distinct
+from crossopt.crossflow.arrays import Array, Ints, Mask, Real, distinct
 from crossopt.crossflow.bill import Bill, Items, PlanCosts, Spent, step_items
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.hiding import expert_share, paired_share
@@ -224,7 +224,7 @@ def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Seq
     return [_mean([(share, layers[index]) for share, layers in several]) for index in range(len(modes))]
 
 
-def _modes(plans: Plans) -> tuple[list[int], Whole]:
+def _modes(plans: Plans) -> tuple[list[int], Ints]:
     """The distinct recompute modes, `none` first, and the index of each plan's own."""
     modes, mode_of = np.unique(np.concatenate([[0], plans.recompute % PARTLY]), return_inverse=True)
     return modes.tolist(), mode_of[1:]
@@ -371,10 +371,10 @@ class _Tables:
     transfer: Array
     either_side: Array
     transfer_energy: Array
-    layer_row: Whole
-    edge_row: Whole
-    exchange_row: Whole
-    transfer_row: Whole
+    layer_row: Ints
+    edge_row: Ints
+    exchange_row: Ints
+    transfer_row: Ints
     recomputed: Recomputed
     sent: tuple[Sent, ...]
 
@@ -439,7 +439,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     )
 
 
-def _neighbourhoods(plans: Plans, layout: Layout, links: tuple[Link, ...]) -> Whole:
+def _neighbourhoods(plans: Plans, layout: Layout, links: tuple[Link, ...]) -> Ints:
     """For each plan the number of its combination of degrees inside a layer and placement of their groups. On switches, of the gaps only
     those of context ranks count.
     """
@@ -454,13 +454,13 @@ def _neighbourhoods(plans: Plans, layout: Layout, links: tuple[Link, ...]) -> Wh
 Record = TypeVar("Record", Layer, Cost, DataExchange)
 
 
-def _gather(record: Record, rows: Whole, names: tuple[str, ...]) -> Record:
+def _gather(record: Record, rows: Ints, names: tuple[str, ...]) -> Record:
     """Rows of the named fields of a table. Fields not named are 0; named fields without rows stay as they are."""
     values: dict[str, Any] = {field.name: getattr(record, field.name) if field.name in names else 0.0 for field in fields(record)}
     return type(record)(**{name: value[rows] if np.ndim(value) == 2 else value for name, value in values.items()})
 
 
-def _select_layer(mode: Whole, modes: list[Layer]) -> Layer:
+def _select_layer(mode: Ints, modes: list[Layer]) -> Layer:
     """For each plan the layer under its own mode."""
     return Layer(*(select(mode, [getattr(layer, field.name) for layer in modes]) for field in fields(Layer)))
 
@@ -476,5 +476,5 @@ def _single(value: Real) -> float:
     return float(np.asarray(value).reshape(-1)[0])
 
 
-def _column(values: Whole) -> Array:
+def _column(values: Ints) -> Array:
     return values.astype(np.float64)[:, None]

@@ -16,7 +16,7 @@ from math import inf
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.model import Linear, Model, Terms, Variable
 from crossopt.instances.counts.shapes import InstancesQuestion, Shape
 
@@ -52,8 +52,8 @@ def parts_of(question: InstancesQuestion) -> tuple[Part, ...]:
     for low, high in zip(starts, [*(count - 1 for count in starts[1:]), question.most_instances], strict=True):
         factor = question.factor(low)
         allowed = [
-            place
-            for place, shape in enumerate(question.shapes)
+            index
+            for index, shape in enumerate(question.shapes)
             if shape.threads <= question.per_socket
             and shape.batch <= (question.file.batch or shape.batch)
             and (question.limit is None or factor * shape.latency <= question.limit)
@@ -102,7 +102,7 @@ class _Table:
             raise LargeError(f"{levels * size[0] * size[1]:,} states times {len(shapes):,} shapes are too many for the dynamic program")
         start = np.full(size, self.none)
         start[0, 0] = 0
-        self.sockets = list[list[Whole]]()
+        self.sockets = list[list[Ints]]()
         for _ in range(question.file.sockets):
             self.sockets.append(self._filled(start, tick))
             start = self._after(self.sockets[-1])
@@ -113,20 +113,20 @@ class _Table:
         """The state that is not reached."""
         return -_FAR if self.sums else _FAR
 
-    def _filled(self, start: Whole, tick: Tick) -> list[Whole]:
+    def _filled(self, start: Ints, tick: Tick) -> list[Ints]:
         """States by threads used of a socket."""
         levels = [start]
         for used in range(1, self.question.per_socket + 1):
             tick()
             level = np.full_like(start, self.none)
-            for place in self.shapes:
-                shape = self.question.shapes[place]
+            for index in self.shapes:
+                shape = self.question.shapes[index]
                 if shape.threads <= used:
                     self._add(level, levels[used - shape.threads], shape)
             levels.append(level)
         return levels
 
-    def _add(self, level: Whole, before: Whole, shape: Shape) -> None:
+    def _add(self, level: Ints, before: Ints, shape: Shape) -> None:
         """The best of a level and of one more instance on an earlier one."""
         rows, columns = int(self.counted), shape.batch if self.placed else 0
         source, target = before[: len(before) - rows, : before.shape[1] - columns], level[rows:, columns:]
@@ -135,11 +135,11 @@ class _Table:
         else:
             np.minimum(target, np.maximum(source, shape.latency), out=target)
 
-    def _after(self, levels: list[Whole]) -> Whole:
+    def _after(self, levels: list[Ints]) -> Ints:
         """Where the next socket starts from."""
         if not self.question.file.idle_threads:
             return levels[-1]
-        merged: Whole = np.max(levels, axis=0) if self.sums else np.min(levels, axis=0)
+        merged: Ints = np.max(levels, axis=0) if self.sums else np.min(levels, axis=0)
         return merged
 
     def best(self, part: Part) -> Best:
@@ -165,22 +165,22 @@ class _Table:
             levels = self.sockets[socket]
             used = next(used for used in reversed(range(len(levels))) if int(levels[used][row, column]) == wanted)
             while used:
-                place, wanted = self._last_added(levels, used, row, column, wanted)
-                shape = self.question.shapes[place]
-                found.append((socket, place))
+                index, wanted = self._last_added(levels, used, row, column, wanted)
+                shape = self.question.shapes[index]
+                found.append((socket, index))
                 used, row, column = used - shape.threads, row - self.counted, column - (shape.batch if self.placed else 0)
         return tuple(reversed(found))
 
-    def _last_added(self, levels: list[Whole], used: int, row: int, column: int, wanted: int) -> tuple[int, int]:
+    def _last_added(self, levels: list[Ints], used: int, row: int, column: int, wanted: int) -> tuple[int, int]:
         """A shape that leads to a state, and the value of the state before it."""
-        for place in self.shapes:
-            shape = self.question.shapes[place]
+        for index in self.shapes:
+            shape = self.question.shapes[index]
             before, left = row - self.counted, column - (shape.batch if self.placed else 0)
             if shape.threads > used or before < 0 or left < 0:
                 continue
             units = int(levels[used - shape.threads][before, left])
             if self._is_reached(units) and (units + shape.rate if self.sums else max(units, shape.latency)) == wanted:
-                return place, units
+                return index, units
         raise AssertionError("a state of the dynamic program has nothing before it")
 
 
@@ -194,7 +194,7 @@ def reached_sets(question: InstancesQuestion, shapes: Sequence[int], most: int |
     batch = question.file.batch
     mask, counted = (1 << (batch or 0) + 1) - 1, most is not None
     start, sockets = [1, *[0] * (most or 0)], list[list[list[int]]]()
-    distinct = {(question.shapes[place].threads, question.shapes[place].batch if batch is not None else 0) for place in shapes}
+    distinct = {(question.shapes[index].threads, question.shapes[index].batch if batch is not None else 0) for index in shapes}
     for _ in range(question.file.sockets):
         levels = [start]
         for used in range(1, question.per_socket + 1):
@@ -229,11 +229,11 @@ def traced_bits(question: InstancesQuestion, sockets: list[list[list[int]]], sha
         ends = range(len(levels)) if question.file.idle_threads else [len(levels) - 1]
         used = next(used for used in ends if levels[used][row] >> column & 1)
         while used:
-            for place in shapes:
-                shape = question.shapes[place]
+            for index in shapes:
+                shape = question.shapes[index]
                 before, left = row - counted, column - (shape.batch if placed else 0)
                 if shape.threads <= used and before >= 0 and left >= 0 and levels[used - shape.threads][before] >> left & 1:
-                    found.append((socket, place))
+                    found.append((socket, index))
                     used, row, column = used - shape.threads, before, left
                     break
     return tuple(reversed(found))
@@ -253,18 +253,18 @@ class ShapeModel:
 def shape_model(question: InstancesQuestion, part: Part) -> ShapeModel:
     """Counts of shapes with the rank of the greatest latency minimised, or the sum of rates maximised."""
     file, shapes = question.file, question.shapes
-    most = {place: min(question.per_socket // shapes[place].threads, part.high) for place in part.shapes}
+    most = {index: min(question.per_socket // shapes[index].threads, part.high) for index in part.shapes}
     if file.batch is not None:
-        most = {place: min(count, file.batch // shapes[place].batch) for place, count in most.items()}
+        most = {index: min(count, file.batch // shapes[index].batch) for index, count in most.items()}
     counts = {
-        (socket, place): Variable(f"instances {shapes[place].threads}x{shapes[place].batch} on socket {socket}", 0, most[place])
+        (socket, index): Variable(f"instances {shapes[index].threads}x{shapes[index].batch} on socket {socket}", 0, most[index])
         for socket in range(file.sockets)
-        for place in part.shapes
+        for index in part.shapes
     }
     rows = [
         Linear(
             f"threads of socket {socket}",
-            tuple((shapes[place].threads, counts[socket, place]) for place in part.shapes),
+            tuple((shapes[index].threads, counts[socket, index]) for index in part.shapes),
             None if file.idle_threads else question.per_socket,
             question.per_socket,
         )
@@ -272,9 +272,9 @@ def shape_model(question: InstancesQuestion, part: Part) -> ShapeModel:
     ]
     rows.append(Linear("instances", tuple((1, variable) for variable in counts.values()), part.low, part.high))
     if file.batch is not None:
-        rows.append(Linear("requests", tuple((shapes[place].batch, one) for (_, place), one in counts.items()), file.batch, file.batch))
+        rows.append(Linear("requests", tuple((shapes[index].batch, item) for (_, index), item in counts.items()), file.batch, file.batch))
     if file.objective == "throughput":
-        terms = tuple((shapes[place].rate, variable) for (_, place), variable in counts.items())
+        terms = tuple((shapes[index].rate, variable) for (_, index), variable in counts.items())
         return ShapeModel(Model(tuple(counts.values()), tuple(rows), terms, minimise=False), counts)
     ranks = latency_ranks(question, part)
     greatest = Variable("rank of the greatest latency", 0, len(ranks) - 1)
@@ -285,7 +285,7 @@ def shape_model(question: InstancesQuestion, part: Part) -> ShapeModel:
 
 def latency_ranks(question: InstancesQuestion, part: Part) -> list[int]:
     """Different latencies of the shapes of a part, ascending."""
-    return sorted({question.shapes[place].latency for place in part.shapes})
+    return sorted({question.shapes[index].latency for index in part.shapes})
 
 
 def _ranked(

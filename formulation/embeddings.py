@@ -169,8 +169,8 @@ class Region:
 
     def halves(self, phase: int, time: float) -> tuple["Region", "Region"]:
         """Plans that stay below a time in a phase, and plans that reach it."""
-        first = tuple(time if place == phase else old for place, old in enumerate(self.below))
-        second = tuple(time if place == phase else old for place, old in enumerate(self.least))
+        first = tuple(time if index == phase else old for index, old in enumerate(self.below))
+        second = tuple(time if index == phase else old for index, old in enumerate(self.least))
         return Region(self.least, first), Region(second, self.below)
 
 
@@ -410,7 +410,7 @@ class PlanModel:
         for kind, own in zip(form.types, self.counts, strict=True):
             rank = next(rank for (rank, _), variable in own.items() if values[variable])
             way = form.ways[kind][rank]
-            places = [place for (other, place), variable in own.items() if other == rank for _ in range(values[variable])]
+            places = [index for (other, index), variable in own.items() if other == rank for _ in range(values[variable])]
             found.append(Held(way.index, () if way.spread == "all" else tuple(places)))
         return tuple(found)
 
@@ -435,8 +435,8 @@ def plan_model(form: Whole, most: float) -> PlanModel:
             chosen += taken
             everything += [variable for variable in taken if variable not in own.values()]
             costs = [int(milliseconds(figure) // quantum) for figure in form.times(way)]
-            for (other, place), variable in own.items():
-                where = () if way.spread == "all" else (place,)
+            for (other, index), variable in own.items():
+                where = () if way.spread == "all" else (index,)
                 for device in devices_of(way.spread, where, form.per_node, form.devices) if other == rank else ():
                     for phase, cost in enumerate(costs):
                         times[device][phase] += [(cost, variable)] if cost else []
@@ -459,13 +459,13 @@ def _pieces(form: Whole, name: str, way: Way, rank: int, own: dict[tuple[int, in
     """Variables of the pieces of a way, and 0/1 variables of which one is 1 where the way is taken."""
     places = {"all": 1, "node": form.devices // form.per_node}.get(way.spread, form.devices)
     most = 1 if way.spread == "all" or way.distinct else way.pieces
-    pieces = [Variable(f"n{name}_{place}", 0, most) for place in range(places)]
-    own |= {(rank, place): variable for place, variable in enumerate(pieces)}
+    pieces = [Variable(f"n{name}_{index}", 0, most) for index in range(places)]
+    own |= {(rank, index): variable for index, variable in enumerate(pieces)}
     if way.spread == "all" or way.pieces == 1:
         return pieces
     groups = [range(places)] if way.spread != "neighbours" else [range(n, n + form.per_node) for n in range(0, places, form.per_node)]
     chosen = [Variable(f"y{name}_{number}") for number in range(len(groups))]
     for number, (group, taken) in enumerate(zip(groups, chosen, strict=True)):
-        terms = (*((1, pieces[place]) for place in group), (-way.pieces, taken))
+        terms = (*((1, pieces[index]) for index in group), (-way.pieces, taken))
         rows.append(Linear(f"p{name}_{number}", terms, 0, 0))
     return chosen

@@ -17,8 +17,8 @@ from math import ceil, floor, lcm
 
 import numpy as np
 
+from crossopt.crossflow.arrays import Ints as Integers
 from crossopt.crossflow.arrays import Mask
-from crossopt.crossflow.arrays import Whole as Integers
 from crossopt.formulation.certificate import DEEPEST, Branch, Certificate, Leaf, Whole
 from crossopt.formulation.model import Linear, Model, Variable
 from crossopt.instances.counts.fleet import FleetQuestion
@@ -167,20 +167,20 @@ def slice_model(question: FleetQuestion, inner: bool) -> SliceModel:
     parts = question.file.slices or 1
     devices = tuple(Variable(f"devices {kind}", 0, most) for kind, most in zip(question.kinds, question.most, strict=True))
     slices = {
-        (place, kind): Variable(f"slices of {name} on {question.kinds[kind]}", 0, parts)
-        for place, name in enumerate(question.classes)
+        (index, kind): Variable(f"slices of {name} on {question.kinds[kind]}", 0, parts)
+        for index, name in enumerate(question.classes)
         for kind in range(len(question.kinds))
-        if question.rates[place][kind]
+        if question.rates[index][kind]
     }
     rows = [
-        Linear(f"class {name}", tuple((1, one) for (own, _), one in slices.items() if own == place), parts, parts)
-        for place, name in enumerate(question.classes)
+        Linear(f"class {name}", tuple((1, item) for (own, _), item in slices.items() if own == index), parts, parts)
+        for index, name in enumerate(question.classes)
     ]
     for kind, name in enumerate(question.kinds):
-        busy = {place: question.loads[place] / (parts * question.rates[place][kind]) for place, other in slices if other == kind}
+        busy = {index: question.loads[index] / (parts * question.rates[index][kind]) for index, other in slices if other == kind}
         unit = min(lcm(*(load.denominator for load in busy.values())), _LARGEST_UNIT)
-        whole = {place: _rounded(load * unit, inner) for place, load in busy.items()}
-        terms = tuple((load, slices[place, kind]) for place, load in whole.items() if load)
+        whole = {index: _rounded(load * unit, inner) for index, load in busy.items()}
+        terms = tuple((load, slices[index, kind]) for index, load in whole.items() if load)
         rows.append(Linear(f"capacity of {name}", ((-unit, devices[kind]), *terms), None, 0))
     objective = tuple((price, variable) for price, variable in zip(question.prices, devices, strict=True))
     return SliceModel(Model((*devices, *slices.values()), tuple(rows), objective), devices, slices)

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 
 # A linear or integer model in arrays, for models of which Python objects would be too many.
 
@@ -21,8 +21,8 @@ class Rows:
 
     lows: Array
     highs: Array
-    starts: Whole
-    columns: Whole
+    starts: Ints
+    columns: Ints
     factors: Array
 
 
@@ -299,14 +299,14 @@ def quantum_for(largest: float, steps: int) -> float:
     return quantum if largest <= steps * quantum else 2 * quantum
 
 
-def floored(reals: ArrayLike, quantum: float) -> Whole:
+def floored(reals: ArrayLike, quantum: float) -> Ints:
     """Costs or usage in whole quanta, rounded down; `.tolist()` gives the Python integers that a model asks for."""
     values = np.asarray(reals, dtype=np.float64)
     quanta = np.floor(_scaled(values, quantum))
     return (quanta - (quanta * quantum > values)).astype(np.int64)  # a tiny negative value may have been scaled to zero
 
 
-def ceiled(reals: ArrayLike, quantum: float) -> Whole:
+def ceiled(reals: ArrayLike, quantum: float) -> Ints:
     """Capacities in whole quanta, rounded up."""
     return -floored(-np.asarray(reals, dtype=np.float64), quantum)
 

@@ -10,7 +10,7 @@ from operator import mul
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.astra.collective import Chunk, Operation, Order, chunk_sizes, jobs_of
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Variable
 from crossopt.instances.network.collective import CollectiveQuestion
@@ -262,10 +262,10 @@ class ChunkLoads:
     orders: tuple[Order, ...]
     operations: tuple[tuple[Operation, ...], ...]
     """Of a chunk in each order, one after another."""
-    loads: Whole
-    heads: Whole
+    loads: Ints
+    heads: Ints
     """Before it first comes to a dimension."""
-    tails: Whole
+    tails: Ints
     """After it last left a dimension."""
 
     @property
@@ -337,24 +337,24 @@ def _least_over_counts(question: ChunkLoads) -> int:
     return int(times_of(question, compositions(question.chunks, len(question.orders))).min())
 
 
-def times_of(question: ChunkLoads, counts: Whole) -> Whole:
+def times_of(question: ChunkLoads, counts: Ints) -> Ints:
     """The bound of each row of numbers of chunks by order."""
     far = int(question.loads.sum()) * (question.chunks + 1)
     used = counts[:, :, None] > 0
     heads = np.where(used, question.heads, far).min(axis=1)
     tails = np.where(used, question.tails, far).min(axis=1)
-    found: Whole = (counts @ question.loads + heads + tails).max(axis=1)
+    found: Ints = (counts @ question.loads + heads + tails).max(axis=1)
     return found
 
 
-def compositions(total: int, parts: int) -> Whole:
+def compositions(total: int, parts: int) -> Ints:
     """All ways to write a number as a sum of so many, zeros too, a row each: bars among stars."""
     if parts == 1:
         return np.array([[total]])
     places = total + parts - 1
     bars = np.array(list(combinations(range(places), parts - 1)), np.int64).reshape(-1, parts - 1)
     ends = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), places)])
-    found: Whole = np.diff(ends, axis=1) - 1
+    found: Ints = np.diff(ends, axis=1) - 1
     return found
 
 

@@ -281,11 +281,11 @@ def _in_place(build: _Builder, stage: int) -> None:
     if shared:  # the floor counts it as overwritten
         source = graph.in_place[stage]
         needs = build.needs[source]
-        place = bisect_right(needs, stage)
-        gap = (source, stage, needs[place]) if place < len(needs) else (source, stage, stage)
+        index = bisect_right(needs, stage)
+        gap = (source, stage, needs[index]) if index < len(needs) else (source, stage, stage)
         if gap in build.model.gaps:
             build.usage[stage] += [(-shared, column) for column in build.model.missing(gap)]
-        if gap in build.model.gaps or (place < len(needs) and build.too_long(source)):
+        if gap in build.model.gaps or (index < len(needs) and build.too_long(source)):
             build.always[stage] += shared
 
 
@@ -337,8 +337,8 @@ def _path_rows(build: _Builder, path: tuple[int, ...], a: int, b: int, low: int,
 def _around(build: _Builder, path: tuple[int, ...], source: int, a: int, b: int, root: int, literal: int, low: int, behind: int) -> None:
     """An input that is needed before and behind: if it is not retained between, it is repeated before its reader, or stays until then."""
     model, needs = build.model, build.needs[source]
-    place = bisect_right(needs, low)
-    gap = source, needs[place - 1], needs[place]
+    index = bisect_right(needs, low)
+    gap = source, needs[index - 1], needs[index]
     if gap not in model.gaps:
         return
     order, own, more, host = model.column(), model.missing(gap), list[int](), build.graph.host
@@ -380,10 +380,10 @@ def _retained(build: _Builder, node: int, low: int, high: int) -> tuple[int, lis
     """Bytes of other nodes with gaps from `low` or before to `high` or behind, if retained: their sum, terms y, and the nodes."""
     sizes, total, terms, nodes = build.graph.sizes, 0, list[Term](), set[int]()
     for other, needs in enumerate(build.needs):
-        place = bisect_right(needs, low)
-        if other == node or not 0 < place < len(needs) or needs[place] < high:
+        index = bisect_right(needs, low)
+        if other == node or not 0 < index < len(needs) or needs[index] < high:
             continue
-        gap = other, needs[place - 1], needs[place]
+        gap = other, needs[index - 1], needs[index]
         if gap in build.model.gaps:  # others are without bytes, or may be dropped unseen
             total += sizes[other]
             terms += [(-sizes[other], column) for column in build.model.missing(gap)]
@@ -445,13 +445,13 @@ def _merged(terms: Iterable[Term], places: Sequence[int]) -> dict[int, int]:
     found = dict[int, int]()
     for factor, column in terms:
         found[places[column]] = found.get(places[column], 0) + factor
-    return {place: factor for place, factor in found.items() if factor}
+    return {index: factor for index, factor in found.items() if factor}
 
 
 def _places(ordered: Ordered) -> list[int]:
     places = [0] * len(ordered.order)
-    for place, column in enumerate(ordered.order):
-        places[column] = place
+    for index, column in enumerate(ordered.order):
+        places[column] = index
     return places
 
 
@@ -475,12 +475,12 @@ def integer_model(model: Retention) -> tuple[Model, Ordered]:
     """The same as a model for solvers."""
     ordered = order_of(model)
     places = _places(ordered)
-    variables = tuple(Variable(f"x{place}", 0, model.highs.get(column, 1)) for place, column in enumerate(ordered.order))
+    variables = tuple(Variable(f"x{index}", 0, model.highs.get(column, 1)) for index, column in enumerate(ordered.order))
     rows = [
-        Linear(f"r{row}", tuple((factor, variables[place]) for place, factor in _merged(terms, places).items()), None, limit)
+        Linear(f"r{row}", tuple((factor, variables[index]) for index, factor in _merged(terms, places).items()), None, limit)
         for row, (terms, limit) in enumerate(model.rows)
     ]
-    costs = [(model.costs[column] // ordered.unit, variables[place]) for place, column in enumerate(ordered.order)]
+    costs = [(model.costs[column] // ordered.unit, variables[index]) for index, column in enumerate(ordered.order)]
     return Model(variables, tuple(rows), tuple((cost, variable) for cost, variable in costs if cost)), ordered
 
 
@@ -517,7 +517,7 @@ def stage_model(graph: MemoryGraph, budget: int, repetitions: int) -> StageModel
     carried = {pair: Variable(f"S {pair[0]} {pair[1]}") for pair in pairs}
     rows, needed = list[Linear](), dict[tuple[int, int, int], Variable]()
     for stage, node in pairs:
-        before = [(-1, one[stage - 1, node]) for one in (again, carried) if node < stage - 1]
+        before = [(-1, item[stage - 1, node]) for item in (again, carried) if node < stage - 1]
         if before:
             rows.append(Linear(f"carried {stage} {node}", ((1, carried[stage, node]), *before), None, 0))
     for stage in range(count):

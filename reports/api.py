@@ -348,7 +348,7 @@ def explain(
 
     parts, limits = parts_of(_on_one_number(question, settings, None)), Limits(_seconds(time_limit))
     found = tuple((part, explained(part, near, limits, unwatched)) for part in parts)
-    return Explanation(alone_text(parts) + "\n".join(one.text for _, one in found), found)
+    return Explanation(alone_text(parts) + "\n".join(item.text for _, item in found), found)
 
 
 @for_python()

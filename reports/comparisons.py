@@ -172,9 +172,9 @@ def _effects(workload: str, explained: Explained) -> Iterator[Effect]:
     def gain(value: float | None) -> float | None:
         return None if value is None or not optimum else max(1.0 - value / optimum, 0.0)
 
-    for one in why.reliefs:
-        name = one.name.replace("_", " ")
-        yield Effect(workload, "limit", name, one.budget, one.raised, one.value, gain(one.value), one.complete)
+    for relief in why.reliefs:
+        name = relief.name.replace("_", " ")
+        yield Effect(workload, "limit", name, relief.budget, relief.raised, relief.value, gain(relief.value), relief.complete)
     for end in why.ends:
         yield Effect(workload, "range end", end.name, end.option, end.beyond, end.value, gain(end.value), end.complete)
     for part in why.unopened:

@@ -248,7 +248,9 @@ def _faults_of_baselines(family: ProblemType[Q, A, D], saved: Result[A, D], ques
     declared = None if family.rules is None and family.searched is None else [*(family.searched or no_names)(question)]
     rivals = [*baseline_names(*(f"{RIVAL}{engine}" for engine in family.engines))]
     named = [_name_of(baseline, [*(declared or ()), *rivals]) for baseline in saved.baselines]
-    faults = [fault for place, one in enumerate(saved.baselines) for fault in _baseline_faults(family, question, place, one, named[place])]
+    faults = [
+        fault for index, item in enumerate(saved.baselines) for fault in _baseline_faults(family, question, index, item, named[index])
+    ]
     if faults or declared is None:
         return faults
     names = [baseline.name for baseline in saved.baselines]

@@ -6,7 +6,7 @@ from functools import reduce
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Real, Whole
+from crossopt.crossflow.arrays import Ints, Mask, Real
 from crossopt.crossflow.collectives import (
     Exchange,
     all_gather,
@@ -344,13 +344,13 @@ def sent_over(
     return tuple(found)
 
 
-def sent_of_plans(table: Sent, rows: tuple[Whole, Whole, Whole, Whole], recomputed: Recomputed) -> Sent:
+def sent_of_plans(table: Sent, rows: tuple[Ints, Ints, Ints, Ints], recomputed: Recomputed) -> Sent:
     """Communication of plans, each part from a row of its table: by layers, groups of ranks, replicas and messages.
     The first rows of the table of layers are those of the groups without recomputation.
     """
     layer, group, exchange, message = rows
 
-    def taken(figure: Real, rows: Whole) -> Real:
+    def taken(figure: Real, rows: Ints) -> Real:
         return figure[rows] if isinstance(figure, np.ndarray) and figure.ndim == 2 else figure
 
     full = taken(table.layer, layer)

@@ -16,7 +16,7 @@ from math import ceil, prod
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.bill import Bill, Items, PlanCosts, price_table
 from crossopt.crossflow.collectives import (
     Exchange,
@@ -75,7 +75,7 @@ def link_loads(mesh: Mesh, sizes: Sequence[tuple[str, int]], chains: frozenset[s
     return LinkLoads(*_busiest(mesh, start, end), crossing)
 
 
-def placement(mesh: Mesh, sizes: Sequence[int]) -> Whole:
+def placement(mesh: Mesh, sizes: Sequence[int]) -> Ints:
     """Group, column and row of every device, of shape (3, *sizes) and indexed by the device's rank in each dimension."""
     _check_sizes(mesh, sizes)
     region = _Block(mesh.side, mesh.side, mesh.groups)
@@ -130,7 +130,7 @@ def _block(sizes: Sequence[int], region: _Block) -> _Block:
     return block
 
 
-def _along_rows(index: Whole, block: _Block, region: _Block) -> Whole:
+def _along_rows(index: Ints, block: _Block, region: _Block) -> Ints:
     """Group, column and row of the first device of a block; blocks are numbered row by row in alternating direction."""
     columns = region.width // block.width
     group, rank = np.divmod(index, columns * (region.height // block.height))
@@ -138,20 +138,20 @@ def _along_rows(index: Whole, block: _Block, region: _Block) -> Whole:
     return np.stack([group * block.groups, column * block.width, row * block.height])
 
 
-def _along_columns(index: Whole, region: _Block) -> Whole:
+def _along_columns(index: Ints, region: _Block) -> Ints:
     """Group, column and row of a device; devices are numbered column by column in alternating direction."""
     group, rank = np.divmod(index, region.width * region.height)
     column, row = _there_and_back(rank, region.height)
     return np.stack([group, column, row])
 
 
-def _there_and_back(rank: Whole, length: int) -> tuple[Whole, Whole]:
+def _there_and_back(rank: Ints, length: int) -> tuple[Ints, Ints]:
     """Line and position of a step of a walk that alternates direction with each line."""
     line, position = np.divmod(rank, length)
     return line, np.where(line % 2, length - 1 - position, position)
 
 
-def _flows(sites: Whole, axis: int, is_chain: bool) -> tuple[Whole, Whole]:
+def _flows(sites: Ints, axis: int, is_chain: bool) -> tuple[Ints, Ints]:
     """Start and end sites, each of shape (3, flows), of messages from each member of a dimension to the next."""
     size = sites.shape[axis]
     members = np.arange(size - 1 if is_chain or size <= 2 else size)
@@ -159,7 +159,7 @@ def _flows(sites: Whole, axis: int, is_chain: bool) -> tuple[Whole, Whole]:
     return start.reshape(3, -1), end.reshape(3, -1)
 
 
-def _busiest(mesh: Mesh, start: Whole, end: Whole) -> tuple[int, int]:
+def _busiest(mesh: Mesh, start: Ints, end: Ints) -> tuple[int, int]:
     """Flows on the busiest link inside a group and on the busiest between groups."""
     backward = (end[0] < start[0]) | ((end[0] == start[0]) & (end[1] < start[1]))
     group, x, y = np.where(backward, end, start)
@@ -176,7 +176,7 @@ def _busiest(mesh: Mesh, start: Whole, end: Whole) -> tuple[int, int]:
     return int(max(along_x.max(), along_y.max())), int(across.max())
 
 
-def _cover(mesh: Mesh, group: Whole, line: Whole, low: Whole, high: Whole) -> Whole:
+def _cover(mesh: Mesh, group: Ints, line: Ints, low: Ints, high: Ints) -> Ints:
     """Number of the spans low <= place < high that cover each place of each line of each group."""
     change = np.zeros((mesh.groups, mesh.side, mesh.side + 1), dtype=np.int64)
     np.add.at(change, (group, line, low), 1)

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from crossopt.crossflow.accelerator import Chips, chip_area
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.accelerator.interleaved import Chunks, best_interleaved
 from crossopt.formulation.accelerator.schedule import Schedule, all_on_all, best_schedule, least_cycles
 from crossopt.formulation.accelerator.stages import Cuts, Measure, Option, Pipelines, StagePlan, best_stages, cuts_of
@@ -78,7 +78,7 @@ class Pricing:
     """By chip, setting, kind of layer and pass."""
     _least: dict[Setting, Array] = field(default_factory=dict)
     _cuts: dict[int, Cuts] = field(default_factory=dict)
-    _memory: dict[tuple[Setting, bool, float, int], tuple[Whole, Array]] = field(default_factory=dict)
+    _memory: dict[tuple[Setting, bool, float, int], tuple[Ints, Array]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         built = self.question.built
@@ -94,7 +94,7 @@ class Pricing:
         """Whether there are too many chips of a technology to price each."""
         return self.question.built is not None and len(self.question.built) > MOST_ENUMERATED
 
-    def add(self, low: Whole, high: Whole) -> Whole:
+    def add(self, low: Ints, high: Ints) -> Ints:
         """Number boxes of chips of a technology; the rows of those that may hold a chip within the limits, which are numbered on."""
         built, file = self.question.built, self.question.file
         if built is None:
@@ -105,14 +105,14 @@ class Pricing:
         self.boxes += [(tuple(low[row].tolist()), tuple(high[row].tolist())) for row in rows]
         self.weights = _appended(self.weights, self.question.weights(own), self.count)
         self.memories = _appended(self.memories, np.minimum(own.memory, file.memory), self.count)
-        for setting in (one for row in range(len(self.question.networks)) for one in self.settings(row, file.microbatch[0])):
+        for setting in (item for row in range(len(self.question.networks)) for item in self.settings(row, file.microbatch[0])):
             seconds = own.seconds(self.question.networks[setting.network], setting.tensor, file.bandwidth)
             cycles = seconds[:, : len(self.question.directions)] * file.clock
             self._least[setting] = _appended(self._least.get(setting), cycles, self.count)
         self.count += len(rows)
         return rows
 
-    def keep(self, first: int, rows: Whole) -> None:
+    def keep(self, first: int, rows: Ints) -> None:
         """Forget boxes from a number on, except some, which are numbered anew."""
         self.boxes[first:] = [self.boxes[first + row] for row in rows]
         end = first + len(rows)
@@ -160,7 +160,7 @@ class Pricing:
     def all_on_all(self, chip: int) -> None:
         """Note the schedules of a chip that run one operator after another, each on all cores."""
         for network, graph in enumerate(self.question.networks):
-            for setting in (one for size in self.question.file.microbatch for one in self.settings(network, size)):
+            for setting in (item for size in self.question.file.microbatch for item in self.settings(network, size)):
                 for kind, layer in enumerate(graph.kinds):
                     for backward in self.question.directions:
                         every = self.cycles(self.chips.at(np.array([chip])), setting, kind, backward)[1]
@@ -244,7 +244,7 @@ class Pricing:
     def _chunks(self, network: int, microbatch: int, times: dict[int, Array], unit: float) -> Iterator[Chunks]:
         """What chunks of interleaved pipelines cost, for each group of options that they may have together; one degree in each."""
         for group in self.groups():
-            for tensor in (one for one in self.question.file.tensor if np.isfinite(times[one]).all()):
+            for tensor in (item for item in self.question.file.tensor if np.isfinite(times[item]).all()):
                 setting = Setting(network, microbatch, tensor)
                 own = [(again, last) for degree, again, last in group if degree == tensor]
                 kept = [self._kept(setting, again) for again, _ in own]
@@ -254,9 +254,9 @@ class Pricing:
                         tuple(again for again, _ in own),
                         tuple(last for _, last in own),
                         np.array([self._loads(setting, again, times[tensor], unit) for again, _ in own]),
-                        np.array([self.question.file.copies * one[0] for one in kept]),
-                        np.array([one[1] for one in kept]),
-                        np.array([one[2] for one in kept]),
+                        np.array([self.question.file.copies * item[0] for item in kept]),
+                        np.array([item[1] for item in kept]),
+                        np.array([item[2] for item in kept]),
                         kept[0][0],
                     )
 
@@ -268,11 +268,11 @@ class Pricing:
     def groups(self) -> Iterator[list[tuple[int, bool, bool]]]:
         """Tensor degrees and recomputation that stages may have together, and whether only the last stage may."""
         file = self.question.file
-        again = ["none"] if file.passes == "forward" else [one for one in ("none", "full") if one in file.recompute]
-        every = [(tensor, one) for tensor in file.tensor for one in again]
-        for group in [[one] for one in every] if file.uniform else [every]:
-            names = {one for _, one in group}
-            found = [(tensor, one == "full", False) for tensor, one in group]
+        again = ["none"] if file.passes == "forward" else [item for item in ("none", "full") if item in file.recompute]
+        every = [(tensor, item) for tensor in file.tensor for item in again]
+        for group in [[item] for item in every] if file.uniform else [every]:
+            names = {item for _, item in group}
+            found = [(tensor, item == "full", False) for tensor, item in group]
             found += [(tensor, False, True) for tensor, _ in group] if "none" not in names else []
             yield found
 
@@ -298,7 +298,7 @@ class Pricing:
         cycles = np.floor(times / grain) * grain
         moved = np.floor(setting.microbatch * cuts.entering / file.bandwidth / unit * _LOWERED)
         came, goes = moved[cuts.first], moved[cuts.last]
-        passes = [np.floor(cuts.between(one) / file.clock / unit * _LOWERED) for one in cycles.T]
+        passes = [np.floor(cuts.between(item) / file.clock / unit * _LOWERED) for item in cycles.T]
         hidden = np.maximum(passes[0], goes) if recompute else goes
         return np.asarray(came + passes[0] + hidden + (passes[1] if len(passes) > 1 else 0.0), np.float64)
 
@@ -309,7 +309,7 @@ class Pricing:
         activations = cuts.between(np.array([layer.activations.on_device(setting.tensor, setting.microbatch) for layer in kinds]))
         return parameters, activations, setting.microbatch * cuts.entering[cuts.first] if recompute else activations
 
-    def _stored(self, setting: Setting, recompute: bool, memory: float, copies: int) -> tuple[Whole, Array]:
+    def _stored(self, setting: Setting, recompute: bool, memory: float, copies: int) -> tuple[Ints, Array]:
         """How many stages the memory of a stage allows from it to the end, and parameters of a device, by pair of ideals."""
         key = (setting, recompute, memory, copies)
         if key not in self._memory:
@@ -376,7 +376,7 @@ def set_bound(pricing: Pricing, chips: Sequence[int], cutoff: float) -> tuple[fl
     found = tuple(pricing.bound(network, chips, most) for network in range(len(pricing.question.networks)))
     if not several and not found[0].plan.stages:
         return cutoff, found
-    return mean_time([one.value for one in found]) * weight, found
+    return mean_time([item.value for item in found]) * weight, found
 
 
 def refined(pricing: Pricing, chip: int, cutoff: float) -> tuple[float, tuple[NetworkBest, ...]]:
@@ -433,7 +433,7 @@ def parts_of(pricing: Pricing, row: int, cutoff: float) -> list[tuple[float, int
     return [(float(bound), first + number) for number, bound in enumerate(bounds[kept])]
 
 
-def _sliced(pricing: Pricing, box: tuple[Whole, Whole], side: int, ends: tuple[Whole, Whole]) -> tuple[Array, Array]:
+def _sliced(pricing: Pricing, box: tuple[Ints, Ints], side: int, ends: tuple[Ints, Ints]) -> tuple[Array, Array]:
     """Bounds of a box between ends of one side by their work: infinite where no chip is within the limits, and of the others alone."""
     found, first = np.full(len(ends[0]), inf), pricing.count
     lows, highs = (np.where(np.arange(len(own)) == side, end[:, None], own) for own, end in zip(box, ends, strict=True))
@@ -461,8 +461,8 @@ def _features(pricing: Pricing, members: tuple[int, ...]) -> Array:
     """Figures in which chips differ: cores and sides, area or price; or seconds of all layers and memory."""
     chips, rows = pricing.chips, list(members)
     if pricing.question.built is not None:
-        settings = [one for row in range(len(pricing.question.networks)) for one in pricing.settings(row, 1)]
-        tables = [pricing.least(one)[:, :, rows].reshape(-1, len(rows)) for one in settings]
+        settings = [item for row in range(len(pricing.question.networks)) for item in pricing.settings(row, 1)]
+        tables = [pricing.least(setting)[:, :, rows].reshape(-1, len(rows)) for setting in settings]
         others = [pricing.memories[rows][None, :], pricing.weights[rows][None, :]]
         return np.asarray(np.log2(np.maximum(np.concatenate([*tables, *others]), 1e-30)))
     tensor, vector, width, depth, buffer = (np.log2(np.maximum(column[list(members)], 0.5)) for column in chips.columns())
@@ -507,7 +507,7 @@ def work_bounds(pricing: Pricing, first: int = 0) -> tuple[Array, Array]:
         least = np.full((2, pricing.count - first), inf)
         for size in file.microbatch:
             microbatches = file.batch // size
-            work = [one.tensor * pricing.least(one)[:, :, first:].sum(axis=1) for one in pricing.settings(row, size)]
+            work = [item.tensor * pricing.least(item)[:, :, first:].sum(axis=1) for item in pricing.settings(row, size)]
             total = counts @ np.min(work, axis=0) / file.clock
             for data in pricing.pipelines(size, 1.0).replicas().tolist():
                 rounds, devices, degree = -(-microbatches // data), file.devices // data, max(file.tensor)

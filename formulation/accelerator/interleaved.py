@@ -24,7 +24,7 @@ from typing import Final
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.stages import microbatches_in_flight
 from crossopt.formulation.accelerator.stages import Cuts, Front, Pipelines, Stage, StagePlan, factors
 
@@ -57,8 +57,8 @@ class Chunks:
 class Passes:
     """Passes of a group, by pass and chunk: microbatches that wait, and whether the chunk runs."""
 
-    waiting: Whole
-    running: Whole
+    waiting: Ints
+    running: Ints
 
     def bytes_of(self, rows: int | slice, chunk: int, options: Chunks, chosen: tuple[int, int] | slice = slice(None)) -> Array:
         """What a chunk takes in a pass with all options and pairs, or in all passes with one of them."""
@@ -121,8 +121,8 @@ class InterleavedSearch:
         slowest, replicas = self._table([ends[1]] * (most - 1) + [ends[0]])[:, 0], shared.replicas()
         parameters = float(options.parameters[: self.cuts.rows[1]].min(initial=inf))
         stored = options.stored[:, self.cuts.rows[1] - 1].min()  # of the network, which all groups hold together
-        fits = [one for one in range(2, most // self.chunks + 1) if stored <= one * self.memory * _RAISED]
-        for groups in (one for one in fits if slowest[one * self.chunks] < inf):
+        fits = [index for index in range(2, most // self.chunks + 1) if stored <= index * self.memory * _RAISED]
+        for groups in (fit for fit in fits if slowest[fit * self.chunks] < inf):
             data = replicas[replicas * groups * options.tensor <= shared.devices]
             filled = -(-shared.microbatches // (data * groups))
             for times in np.unique(np.minimum(filled, _REPEATS)).tolist():
@@ -131,7 +131,7 @@ class InterleavedSearch:
                 seconds = float(slowest[groups * self.chunks]) * shared.unit
                 yield float(front.values(seconds, parameters).min(initial=inf)), groups, times, front
 
-    def _front(self, groups: int, data: Whole, filled: Whole) -> Front:
+    def _front(self, groups: int, data: Ints, filled: Ints) -> Front:
         """What so many groups and pipelines cost."""
         used, rounds = data * groups * self.options.tensor, filled * groups * self.chunks + groups - 1
         factor, fixed = factors(self.shared, used)
@@ -165,10 +165,10 @@ class InterleavedSearch:
                 return
             group, row = exceeded
             for chunk in range(self.chunks):
-                place = chunk * groups + group
+                index = chunk * groups + group
                 own = passes[group].bytes_of(row, chunk, self.options)
-                less = masks[place] & (own < own[chosen[place]])
-                self._push(heap, (*masks[:place], less, *masks[place + 1 :]), front)
+                less = masks[index] & (own < own[chosen[index]])
+                self._push(heap, (*masks[:index], less, *masks[index + 1 :]), front)
 
     def _alone(self, passes: Sequence[Passes]) -> Iterator[Mask]:
         """Options and pairs with which each chunk alone fits in memory."""
@@ -193,8 +193,8 @@ class InterleavedSearch:
         if not len(pairs):
             return
         values = front.values((slowest[pairs] * unit)[:, None], self.options.parameters[pairs, None])
-        place, row = np.unravel_index(int(values.argmin()), values.shape)
-        value, pair = float(values[place, row]), int(pairs[place])
+        index, row = np.unravel_index(int(values.argmin()), values.shape)
+        value, pair = float(values[index, row]), int(pairs[index])
         if value < self.best.value:
             chosen = self._traced(table, loads, pair, float(slowest[pair]))
             stages = tuple(
@@ -208,10 +208,10 @@ class InterleavedSearch:
         """Options and pairs of all chunks within a limit, of those the ones that take least memory."""
         size = self.options.stored + self.options.waiting
         chosen = [(int(np.where(loads[0][:, pair] <= limit, size[:, pair], inf).argmin()), pair)]
-        for place in range(1, len(loads)):
+        for index in range(1, len(loads)):
             ideal = int(self.cuts.last[chosen[-1][1]])
             own = slice(int(self.cuts.rows[ideal]), int(self.cuts.rows[ideal + 1]))
-            slowest = np.maximum(loads[place][:, own], table[len(loads) - place - 1, self.cuts.last[own]])
+            slowest = np.maximum(loads[index][:, own], table[len(loads) - index - 1, self.cuts.last[own]])
             option, row = np.unravel_index(int(np.where(slowest <= limit, size[:, own], inf).argmin()), slowest.shape)
             chosen.append((int(option), own.start + int(row)))
         return chosen

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from crossopt.crossflow.accelerator import OperatorGraph
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 
 MOST_STATES: Final = 60_000
 """States of a part, after which a search ends with a bound and the best schedule so far."""
@@ -44,7 +44,7 @@ class Schedule:
         return self.least == self.cycles
 
 
-def least_cycles(graph: OperatorGraph, one: Array, every: Array, tensor_cores: Whole, vector_cores: Whole) -> Array:
+def least_cycles(graph: OperatorGraph, one: Array, every: Array, tensor_cores: Ints, vector_cores: Ints) -> Array:
     """Cycles that no schedule is below, for many chips: of each part the longest path and the work of its cores, added up.
 
     `one` and `every` have a row for each operator and a column for each chip. Work is bounded by any weights of the core types: in a
@@ -269,7 +269,7 @@ class _Part:
                 found.append(((row, now, False), (now, started | 1 << row, row + 1, active, rest)))
         if running:
             end = running[0][0]
-            found.append((None, (end, started, 0, tuple(one for one in running if one[0] > end), work)))
+            found.append((None, (end, started, 0, tuple(item for item in running if item[0] > end), work)))
         return found
 
     def _bound(self, now: int, started: int, running: _Running, work: tuple[int, ...]) -> int:
@@ -353,5 +353,5 @@ class _Part:
                     running.append((now + self.one[row], row))
                     found.append((self.part[row], now, False))
             now = min(end for end, _ in running)
-            running = [one for one in running if one[0] > now]
+            running = [item for item in running if item[0] > now]
         return now, tuple(found)

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask, Real
 
 Measure: TypeAlias = Literal["time", "devices", "device_seconds", "feasible"]
 """What is minimised: seconds of a batch, devices in use, their product, or nothing, of which any plan within the limits has 1."""
@@ -30,13 +30,13 @@ _RAISED, _LOWERED = 1.0 + 1e-12, 1.0 - 1e-12
 class Cuts:
     """Ideals from nothing to everything, and pairs of them between which a stage can lie, sorted by their first one."""
 
-    layers: Whole
+    layers: Ints
     """Ideals by kinds of layers: how many of each are inside."""
     entering: Array
     """Bytes of a sample that pass each ideal, once from one stage to the next."""
-    first: Whole
-    last: Whole
-    rows: Whole
+    first: Ints
+    last: Ints
+    rows: Ints
     """Where the pairs of each ideal begin."""
 
     def between(self, figures: Array) -> Array:
@@ -45,7 +45,7 @@ class Cuts:
         return np.asarray(sums[self.last] - sums[self.first])
 
 
-def cuts_of(layers: Whole, entering: Array, within: Mask) -> Cuts:
+def cuts_of(layers: Ints, entering: Array, within: Mask) -> Cuts:
     """Pairs of ideals of which `within[i, j]` says that the first is inside the second, and another."""
     first, last = np.nonzero(within)
     return Cuts(layers, entering, first, last, np.searchsorted(first, np.arange(len(layers) + 1)))
@@ -60,7 +60,7 @@ class Option:
     loads: Array
     """Whole units of time for a microbatch."""
     least_stages: int
-    most_stages: Whole
+    most_stages: Ints
     """From how many up to how many stages to the end of the network, this one included, the option is allowed; memory limits it."""
     parameters: Array
     """Bytes on a device."""
@@ -86,11 +86,11 @@ class Pipelines:
     longest: float = inf
     """Seconds that a batch may take."""
 
-    def replicas(self) -> Whole:
+    def replicas(self) -> Ints:
         """Numbers of pipelines that can be best: of those with as many rounds the fewest."""
         most, count = min(self.devices, self.microbatches), self.microbatches
         if self.divisible:
-            return np.array([one for one in range(1, most + 1) if count % one == 0 and self.devices % one == 0], np.int64)
+            return np.array([index for index in range(1, most + 1) if count % index == 0 and self.devices % index == 0], np.int64)
         few = np.arange(1, isqrt(count) + 2)
         rounds = np.unique(np.concatenate([few, -(-count // few)]))
         every = np.unique(-(-count // rounds))
@@ -129,9 +129,9 @@ class Front:
     rate: Array
     factor: Array
     fixed: Array
-    stages: Whole
-    data: Whole
-    devices: Whole
+    stages: Ints
+    data: Ints
+    devices: Ints
     """That a pipeline may have."""
     limit: float
     """Seconds that a batch may take."""
@@ -157,10 +157,10 @@ class StageSearch:
     best: StagePlan
     loads: Array = field(init=False)
     parameters: Array = field(init=False)
-    tensor: Whole = field(init=False)
-    least: Whole = field(init=False)
-    most: Whole = field(init=False)
-    replicas: Whole = field(init=False)
+    tensor: Ints = field(init=False)
+    least: Ints = field(init=False)
+    most: Ints = field(init=False)
+    replicas: Ints = field(init=False)
     steps: int = 0
 
     def __post_init__(self) -> None:
@@ -192,7 +192,7 @@ class StageSearch:
             corners = [
                 front.values(float(values[row]) * unit, float(sizes[size])) for row, size in ((low, small), (high, small), (low, large))
             ]
-            base, slower, larger = (float(one.min(initial=inf)) for one in corners)
+            base, slower, larger = (float(corner.min(initial=inf)) for corner in corners)
             middle, size = (low + high) // 2, (small + large) // 2
             by_size = small < large and (low == high or larger - base > slower - base)
             if by_size:
@@ -235,7 +235,7 @@ class StageSearch:
             self.best = self._plan(table, (limit, largest), chosen, float(values[best]))
         return front
 
-    def _priced(self, stages: Whole, data: Whole, devices: Whole, parameters: Array) -> Front:
+    def _priced(self, stages: Ints, data: Ints, devices: Ints, parameters: Array) -> Front:
         """What plans of so many stages less one, pipelines and devices cost."""
         shared = self.shared
         rounds = np.asarray(-(-shared.microbatches // data) + (stages if shared.flushes else 0), np.float64)
@@ -244,7 +244,7 @@ class StageSearch:
         front = Front(rounds, rate * parameters, rate * shared.every, factor, fixed, stages + 1, data, devices, shared.longest)
         return _undominated(front) if shared.measure in ("time", "feasible") and not shared.every else front
 
-    def _plan(self, table: Whole, limits: tuple[float, float], chosen: tuple[int, int, int], value: float) -> StagePlan:
+    def _plan(self, table: Ints, limits: tuple[float, float], chosen: tuple[int, int, int], value: float) -> StagePlan:
         """The plan with so many stages, pipelines and devices whose first stage has the fewest parameters."""
         (stages, data, devices), (choices, rows, needed) = chosen, self._behind(table, *limits, 0)
         fits = needed[:, stages - 1] <= devices
@@ -286,7 +286,7 @@ class StageSearch:
             work[ideal] = (cost[rows] + work[ends]).min(initial=inf)
         return float(slowest[0]), float(work[0])
 
-    def _table(self, limit: float, largest: float) -> Whole:
+    def _table(self, limit: float, largest: float) -> Ints:
         """Fewest devices from each ideal to the end, by number of stages; one more than there are where it is impossible."""
         count, none, most = len(self.cuts.layers), self.shared.devices + 1, self._most_stages()
         table = np.full((most + 1, count), none, np.int64)
@@ -305,7 +305,7 @@ class StageSearch:
             table[stages, first[starts]] = np.minimum(np.minimum.reduceat(devices, starts), none)
         return table.T
 
-    def _behind(self, table: Whole, limit: float, largest: float, ideal: int) -> tuple[Whole, Whole, Whole]:
+    def _behind(self, table: Ints, limit: float, largest: float, ideal: int) -> tuple[Ints, Ints, Ints]:
         """Options and pairs of stages that begin at an ideal, and devices from there to the end by number of stages."""
         start, stop = self.cuts.rows[ideal], self.cuts.rows[ideal + 1]
         choices, rows = np.nonzero(self.loads[:, start:stop] <= limit)
@@ -318,7 +318,7 @@ class StageSearch:
         allowed = (stages >= self.least[choices][:, None]) & (stages <= self.most[choices, rows][:, None])
         return choices, rows, np.where(allowed, np.minimum(devices, self.shared.devices + 1), self.shared.devices + 1)
 
-    def _traced(self, table: Whole, limits: tuple[float, float], ideal: int, stages: int) -> tuple[Stage, ...]:
+    def _traced(self, table: Ints, limits: tuple[float, float], ideal: int, stages: int) -> tuple[Stage, ...]:
         """Stages behind an entry of the table."""
         found = list[Stage]()
         while stages:
@@ -330,7 +330,7 @@ class StageSearch:
         return tuple(found)
 
 
-def factors(shared: Pipelines, used: Array | Whole) -> tuple[Array, Array]:
+def factors(shared: Pipelines, used: Array | Ints) -> tuple[Array, Array]:
     """What a second of a batch adds to the value of plans that use so many devices, and what it is without."""
     ones, devices = np.ones(len(used)), used.astype(np.float64)
     found = {

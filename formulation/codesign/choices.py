@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask, Real
 from crossopt.crossflow.device import Architecture
 from crossopt.crossflow.dies import die_links_area
 from crossopt.crossflow.envelope import envelope
@@ -50,7 +50,7 @@ _DIE = "die"
 _NOTHING = Parts(*[0.0] * len(fields(Parts)))
 _OF_CORES, _OF_MEMORIES = ("throughput", "vector_throughput", "bundles"), ("capacity", "bandwidth")
 
-Point = Mapping[str, int | Whole]
+Point = Mapping[str, int | Ints]
 """The literal of each part, by its place."""
 Masks = Mapping[str, Mask]
 """Some of the literals of each part."""
@@ -67,7 +67,7 @@ class Part:
     name: str
     choices: tuple[int, ...]
     """Which choices of the question it has."""
-    places: Whole
+    places: Ints
     """For each literal the places of those choices."""
     best: Hardware
     """For each literal the best chip that has it."""
@@ -101,14 +101,14 @@ class Chip:
     with_cores: tuple[str, ...] = ()
     """Memories that come with the cores and are no part of their own."""
 
-    def places(self, point: Point) -> Whole:
+    def places(self, point: Point) -> Ints:
         """The chip of one literal of each part, as places of the choices."""
-        found: Whole = self.root.low[0].copy()
+        found: Ints = self.root.low[0].copy()
         for part in self.parts:
             found[list(part.choices)] = part.places[point[part.name]]
         return found
 
-    def point(self, places: Whole) -> Point:
+    def point(self, places: Ints) -> Point:
         """The literals of a chip that keeps the budgets."""
         rows = {part.name: (part.places == places[list(part.choices)]).all(axis=1) for part in self.parts}
         return {name: int(np.argmax(same)) for name, same in rows.items()}
@@ -142,12 +142,12 @@ def restricted(chip: Chip, masks: Masks) -> Chip:
     return replace(chip, parts=tuple(_fewer(part, np.flatnonzero(masks[part.name])) for part in chip.parts), budgets=tuple(budgets))
 
 
-def columns_of(chip: Chip, masks: Masks) -> Whole:
+def columns_of(chip: Chip, masks: Masks) -> Ints:
     """The columns of those literals in a table over all of the chip's, part after part."""
     return np.flatnonzero(np.concatenate([np.zeros(0, bool), *(masks[part.name] for part in chip.parts)]))
 
 
-def _fewer(part: Part, rows: Whole) -> Part:
+def _fewer(part: Part, rows: Ints) -> Part:
     literals = tuple(part.literals[row] for row in rows.tolist())
     return replace(part, places=part.places[rows], best=take(part.best, rows), literals=literals)
 
@@ -221,14 +221,14 @@ def _part(instance: Instance, space: Grid, root: Boxes, name: str, choices: tupl
     return Part(name, choices, places[alive], take(found.hardware, alive), literals)
 
 
-def _with(root: Boxes, choices: tuple[int, ...], places: Whole) -> Boxes:
+def _with(root: Boxes, choices: tuple[int, ...], places: Ints) -> Boxes:
     """The box with some choices fixed, once for each row of places."""
     low, high = (np.repeat(ends, len(places), axis=0) for ends in (root.low, root.high))
     low[:, list(choices)] = high[:, list(choices)] = places
     return Boxes(low, high)
 
 
-def _text(space: Grid, choices: tuple[int, ...], places: Whole) -> str:
+def _text(space: Grid, choices: tuple[int, ...], places: Ints) -> str:
     return ", ".join(_option(space.names[choice], space.options[choice][index]) for choice, index in zip(choices, places, strict=True))
 
 
@@ -324,7 +324,7 @@ def _kernels(free: FreeHardware) -> Iterator[tuple[str, Activity]]:
     return ((f"power {number}" if number else "power", busy) for number, busy in enumerate(free.technology.sustained))
 
 
-def _split(free: FreeHardware, space: Grid, places: Whole) -> Split:
+def _split(free: FreeHardware, space: Grid, places: Ints) -> Split:
     return split_of(free, {name: space.options[choice][places[:, choice]] for choice, name in enumerate(space.names)})
 
 
@@ -352,7 +352,7 @@ STEPS = 1 << 20
 class Tangents:
     """Lower bounds of the time of plans, one a row: constant + sum over the parts of the slope of the literal that is chosen."""
 
-    plans: Whole
+    plans: Ints
     constants: Array
     slopes: Array
     """One column a literal, part after part."""
@@ -360,11 +360,11 @@ class Tangents:
     def __len__(self) -> int:
         return len(self.plans)
 
-    def rows(self, rows: Whole) -> "Tangents":
+    def rows(self, rows: Ints) -> "Tangents":
         """Some of them."""
         return Tangents(self.plans[rows], self.constants[rows], self.slopes[rows])
 
-    def columns(self, columns: Whole) -> "Tangents":
+    def columns(self, columns: Ints) -> "Tangents":
         """The tangents over the literals of these columns alone."""
         return Tangents(self.plans, self.constants, self.slopes[:, columns])
 
@@ -516,7 +516,7 @@ class PlanBounds:
     """For each plan the best bound that some prices give, and the cheapest chip there (which may break the budgets)."""
 
     bounds: Array
-    places: dict[str, Whole]
+    places: dict[str, Ints]
     literals: Masks
     """Those with which some plan may be below the time asked."""
 
@@ -599,14 +599,14 @@ class At:
     prices: Array
     shares: Array
 
-    def rows(self, rows: Whole) -> "At":
+    def rows(self, rows: Ints) -> "At":
         return At(self.prices[rows], self.shares[rows])
 
-    def take(self, rows: Whole, other: "At") -> None:
+    def take(self, rows: Ints, other: "At") -> None:
         self.prices[rows], self.shares[rows] = other.prices, other.shares
 
 
-def _bounds(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits: Array, here: At) -> tuple[Array, Whole]:
+def _bounds(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits: Array, here: At) -> tuple[Array, Ints]:
     """The bound of each plan at its prices and shares, and the chip that gives it."""
     prices, shares = here.prices, here.shares
     paid = np.einsum("pj,pjk->pk", shares, slopes) + prices @ amounts
@@ -619,7 +619,7 @@ def _bounds(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits:
     return least - _GUARD * size, chosen
 
 
-def _gradient(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits: Array, chosen: Whole) -> tuple[Array, Array]:
+def _gradient(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits: Array, chosen: Ints) -> tuple[Array, Array]:
     """By how much the chips are over each budget, and what each tangent says of them less the mean."""
     columns = chosen + np.array([start for start, _ in _columns(chip)])
     values = constants + np.take_along_axis(slopes, columns[:, None, :], axis=2).sum(axis=2)

@@ -20,7 +20,7 @@ from math import log, prod, sinh
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.crossflow.hardware import take
 from crossopt.crossflow.transformer import price
 from crossopt.crossflow.workload import Transformer
@@ -82,7 +82,7 @@ def with_table(problem: Codesign, instance: Instance, space: Grid, names: Sequen
     )
 
 
-def _times(problem: Codesign, instance: Instance, space: Grid, parts: Sequence[Part], combined: Whole) -> Array:
+def _times(problem: Codesign, instance: Instance, space: Grid, parts: Sequence[Part], combined: Ints) -> Array:
     """Every plan on the best chip of each combination; infinite where there is none or the plan does not fit it."""
     if not isinstance(instance.workload, Transformer):
         raise TypeError("only plans of transformers have tables")
@@ -148,7 +148,7 @@ _GUARD = 1.0e-12
 """The share of the largest figures by which sums and logarithms are lowered."""
 
 
-def with_log_rows(problem: Codesign, which: Whole, point: Point) -> Codesign:
+def with_log_rows(problem: Codesign, which: Ints, point: Point) -> Codesign:
     """The question with these of its tangents as rows in logarithms that touch at a chip."""
     touched = np.array(
         [start + point[part.name] for part, start in zip(problem.chip.parts, starts_of(problem.chip), strict=True)], np.int64
@@ -161,7 +161,7 @@ def loss(ratio: Array) -> Array:
     return 1.0 - (1.0 + np.log(ratio)) / ratio
 
 
-def _log_row(problem: Codesign, row: int, touched: Whole) -> Linear:
+def _log_row(problem: Codesign, row: int, touched: Ints) -> Linear:
     """The row of one tangent."""
     chip, tangents = problem.chip, problem.tangents
     table = tangents.slopes[row] + _spread(chip, _lifts(chip, tangents.slopes[[row]]))[0]
@@ -232,7 +232,7 @@ class Reciprocal:
 
     rate: Variable
     time: Variable
-    rates: Whole
+    rates: Ints
     """x of each literal."""
     times: Array
     """s of each literal, at the most: the true reciprocal in units."""
@@ -247,7 +247,7 @@ def with_pieces(problem: Codesign) -> Codesign:
     return problem
 
 
-def with_lines(problem: Codesign, which: Whole) -> Codesign:
+def with_lines(problem: Codesign, which: Ints) -> Codesign:
     """The question with these of its tangents as lines in the reciprocals of the rates."""
     found = {part.name: reciprocal(problem.chip, part) for part in problem.chip.parts if _rates(problem.chip, part) is not None}
     return problem.also(*(_line(problem, found, int(row)) for row in which))
@@ -318,7 +318,7 @@ class Form:
     """How the question begins, and how some of its tangents become rows that touch at a chip."""
 
     begin: Callable[[Codesign, Instance, Grid], Codesign]
-    tighten: Callable[[Codesign, Whole, Point], Codesign]
+    tighten: Callable[[Codesign, Ints, Point], Codesign]
 
 
 def _as_it_is(problem: Codesign, instance: Instance, space: Grid) -> Codesign:
@@ -326,7 +326,7 @@ def _as_it_is(problem: Codesign, instance: Instance, space: Grid) -> Codesign:
     return problem
 
 
-def _without_tangents(problem: Codesign, which: Whole, point: Point) -> Codesign:
+def _without_tangents(problem: Codesign, which: Ints, point: Point) -> Codesign:
     del which, point
     return problem
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from crossopt.crossflow.arrays import Array, Mask, Whole, distinct
+from crossopt.crossflow.arrays import Array, Ints, Mask, distinct
 from crossopt.crossflow.hardware import Cluster, Hardware
 from crossopt.crossflow.pipeline import Terms as PipelineTerms
 from crossopt.crossflow.pipeline import step_time
@@ -40,7 +40,7 @@ from crossopt.formulation.model import Linear, Terms, floored
 
 _NOTHING, _ZERO = np.zeros(1), np.zeros(())
 
-ChipPoint = Mapping[str, int | Whole]
+ChipPoint = Mapping[str, int | Ints]
 """The literal of each part, by its place: the chip at which bounds shall be close; or a column of them, one for each row of the bounds."""
 
 
@@ -106,7 +106,7 @@ class Joint(NDArrayOperatorsMixin):
 
     parts: tuple[str, str]
     table: Array
-    number: Whole
+    number: Ints
     """For each literal of the second part which of the figures it has."""
     point: ChipPoint
 
@@ -155,7 +155,7 @@ def _joint(sizes: Separable, sharers: Separable) -> Joint:
     return Joint((first, second), size[..., :, None] / figures, number, sizes.point)
 
 
-def at(table: Array, index: int | Whole) -> Array:
+def at(table: Array, index: int | Ints) -> Array:
     """The entries of the literal at one place, or of each row's own."""
     if not isinstance(index, np.ndarray):
         return np.asarray(table[..., index])
@@ -178,7 +178,7 @@ def bound_of(value: Any, point: ChipPoint) -> Separable:  # noqa: ANN401
     return value if isinstance(value, Separable) else Separable(np.asarray(value, np.float64), {}, point)
 
 
-def gathered(value: Any, rows: Whole, point: ChipPoint) -> Any:  # noqa: ANN401 - numbers, bounds, and records of them
+def gathered(value: Any, rows: Ints, point: ChipPoint) -> Any:  # noqa: ANN401 - numbers, bounds, and records of them
     """Rows of a figure, or of all that are in a record; what has no rows, or one for all, is left as it is."""
     if isinstance(value, Separable | Joint):
         bound = bound_of(value, value.point)
@@ -191,7 +191,7 @@ def gathered(value: Any, rows: Whole, point: ChipPoint) -> Any:  # noqa: ANN401 
     return _rows(value, rows, 2) if isinstance(value, np.ndarray) else value
 
 
-def _rows(figures: Array, rows: Whole, axes: int) -> Array:
+def _rows(figures: Array, rows: Ints, axes: int) -> Array:
     """Rows of an array that has as many axes as figures by plan have."""
     return figures[rows] if np.ndim(figures) == axes and len(figures) > 1 else figures
 
@@ -320,18 +320,18 @@ _GUARD = 1.0e-9
 """The share of its largest figures by which a tangent is lowered: some million times the error of its sums."""
 
 
-def tangents_at(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, which: Whole, point: Point) -> Tangents:
+def tangents_at(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, which: Ints, point: Point) -> Tangents:
     """The tangents of some of the plans at one chip."""
     constants, slopes = _tangents(model, cluster, chip, rows_of(plans, which), point)
     return Tangents(which, constants, slopes)
 
 
-def with_strong_rows(problem: Codesign, which: Whole) -> Codesign:
+def with_strong_rows(problem: Codesign, which: Ints) -> Codesign:
     """The question with these of its tangents as rows that say something of every plan."""
     return problem.also(*(_strong_row(problem, int(row)) for row in which))
 
 
-def with_weak_rows(problem: Codesign, which: Whole) -> Codesign:
+def with_weak_rows(problem: Codesign, which: Ints) -> Codesign:
     """The question with these of its tangents as rows that constrain their own plan alone: valid, but weaker than `with_strong_rows`."""
     return problem.also(*(_weak_row(problem, int(row)) for row in which))
 
@@ -379,16 +379,16 @@ def _most_of(chip: Chip, terms: Terms) -> int:
     return sum(max(cost.get(literal, 0) for literal in part.literals) for part in chip.parts)
 
 
-def starts_of(chip: Chip) -> Whole:
+def starts_of(chip: Chip) -> Ints:
     """Where the literals of each part begin."""
     return np.cumsum([0, *map(len, chip.parts)])[:-1]
 
 
-def _least(slopes: Array, starts: Whole) -> Array:
+def _least(slopes: Array, starts: Ints) -> Array:
     return np.minimum.reduceat(slopes, starts, axis=-1)
 
 
-def _most(slopes: Array, starts: Whole) -> Array:
+def _most(slopes: Array, starts: Ints) -> Array:
     return np.maximum.reduceat(slopes, starts, axis=-1)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.layers.core import Core
 
 Branch = tuple[int, int]
@@ -53,7 +53,7 @@ def halves(part: Part, branch: Branch) -> tuple[Part, Part]:
 def _with_rows(part: Part, variable: int, rows: list[int]) -> Part:
     core = part.core
 
-    def cut(ends: tuple[int, int], table: Whole) -> Whole:
+    def cut(ends: tuple[int, int], table: Ints) -> Ints:
         if variable not in ends:
             return table
         return table[rows] if ends[0] == variable else table[:, rows]
@@ -99,7 +99,7 @@ def best_branch(part: Part, near: Sequence[Sequence[int]], weights: Array) -> Br
     return variable, part.rows[variable][int(counts.argmax())]
 
 
-def _span(uses: Whole, strategies: Sequence[int], weights: Array) -> float:
+def _span(uses: Ints, strategies: Sequence[int], weights: Array) -> float:
     """How far apart figures of these strategies are, each at its price."""
     if len(strategies) < 2:
         return 0.0

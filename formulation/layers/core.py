@@ -10,7 +10,7 @@ from math import log, prod
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.instances.layers.problem import Problem
 
 MOST_KEYS = 1 << 16
@@ -26,9 +26,9 @@ class Core:
     members: tuple[tuple[int, ...], ...]
     """Layers of each variable."""
     strategies: tuple[tuple[str, ...], ...]
-    uses: tuple[Whole, ...]
+    uses: tuple[Ints, ...]
     """[strategies, figures]"""
-    pairs: dict[tuple[int, int], Whole]
+    pairs: dict[tuple[int, int], Ints]
     """[strategies of the first, of the second, figures], the smaller variable first."""
     limits: tuple[int, ...]
     """Of the figures behind the objective."""
@@ -51,7 +51,7 @@ def core_of(problem: Problem) -> Core:
     ]
     row_of = {layer: rows for layers, own in zip(members, own_rows, strict=True) for layer, rows in zip(layers, own, strict=True)}
     uses = [sum((problem.uses[layer][row_of[layer]][:, counted] for layer in layers), np.zeros((1, 1), np.int64)) for layers in members]
-    pairs = dict[tuple[int, int], Whole]()
+    pairs = dict[tuple[int, int], Ints]()
     for link in problem.links:
         first, second = owner[link.first], owner[link.second]
         table = link.uses[np.ix_(row_of[link.first], row_of[link.second], counted)]
@@ -90,7 +90,7 @@ class Step:
     """A variable joins the front, and those whose neighbours are all there leave it."""
 
     variable: int
-    pairs: tuple[tuple[int, Whole], ...]
+    pairs: tuple[tuple[int, Ints], ...]
     """Places in the front before it with the figures of pairs, [there, here, figures]."""
     sizes: tuple[int, ...]
     """Strategies of the variables of the front before it."""
@@ -139,7 +139,7 @@ def _spread(steps: Sequence[Step], number: int, position: int) -> int:
     """What the strategy of one variable of a front may add to the cost of later links, above the least."""
     found = 0
     for step in steps[number:]:
-        found += sum(int(np.ptp(table[:, :, 0], axis=0).max()) for place, table in step.pairs if place == position)
+        found += sum(int(np.ptp(table[:, :, 0], axis=0).max()) for index, table in step.pairs if index == position)
         if position not in step.stay:
             break
         position = step.stay.index(position)
@@ -183,7 +183,7 @@ def _behind(candidate: int, front: set[int], left: set[int], after: Sequence[set
 def _steps(core: Core, order: Sequence[int], after: Sequence[set[int]]) -> Iterator[Step]:
     front = list[int]()
     for variable, behind in zip(order, _fronts(order, after), strict=True):
-        pairs = list[tuple[int, Whole]]()
+        pairs = list[tuple[int, Ints]]()
         for position, waiting in enumerate(front):
             key = (min(waiting, variable), max(waiting, variable))
             if key in core.pairs:

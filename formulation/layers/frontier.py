@@ -18,7 +18,7 @@ from math import floor, inf, prod
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.formulation.layers.core import Core, Step
 
 SAFE = 1e-10
@@ -44,13 +44,13 @@ class Behind:
     """The least that follows each front: by figure, and of cost and uses at prices. Where fronts have too many combinations, that of all
     that are equal in the known variables."""
 
-    figures: Whole | None
+    figures: Ints | None
     priced: Array
     sizes: tuple[int, ...]
     """Strategies of the variables of the front."""
     known: tuple[int, ...]
 
-    def rows(self, keys: Whole) -> Whole:
+    def rows(self, keys: Ints) -> Ints:
         """Rows of the tables by numbers of fronts."""
         if len(self.known) == len(self.sizes):
             return keys
@@ -88,7 +88,7 @@ def _weights(prices: Sequence[float], objective: bool) -> Array:
     return np.array([1.0 if objective else 0.0, *prices])
 
 
-def _added(core: Core, step: Step, keys: Whole) -> Whole:
+def _added(core: Core, step: Step, keys: Ints) -> Ints:
     """Figures that each strategy of the step's variable adds at each front: [fronts, strategies, figures]."""
     found = np.broadcast_to(core.uses[step.variable], (len(keys), *core.uses[step.variable].shape))
     for position, table in step.pairs:
@@ -96,13 +96,13 @@ def _added(core: Core, step: Step, keys: Whole) -> Whole:
     return found
 
 
-def _digit(keys: Whole, sizes: Sequence[int], position: int) -> Whole:
+def _digit(keys: Ints, sizes: Sequence[int], position: int) -> Ints:
     """The strategy of one variable of the front."""
     stride = int(np.prod(sizes[position + 1 :], dtype=np.int64))
     return np.asarray((keys // stride) % sizes[position])
 
 
-def _next_keys(core: Core, step: Step, keys: Whole) -> Whole:
+def _next_keys(core: Core, step: Step, keys: Ints) -> Ints:
     """Numbers of the fronts behind a step: [fronts, strategies]."""
     count = len(core.strategies[step.variable])
     found, sizes = np.zeros((len(keys), 1), np.int64), (*step.sizes, count)
@@ -141,11 +141,11 @@ def _least_of_known(core: Core, step: Step, last: Behind, weights: Array) -> Beh
         by_price = table @ weights if position in step.known else (table @ weights).min(axis=0, keepdims=True)
         figures, priced = figures + least[rows], priced + by_price[rows]
     places = [step.stay[position] for position in last.known]
-    out = tuple(axis for axis, place in enumerate(places) if place != own and place not in step.known)
+    out = tuple(axis for axis, index in enumerate(places) if index != own and index not in step.known)
     to, shape = np.zeros((len(keys), 1), np.int64), [last.sizes[position] for position in last.known]
-    for place in (place for axis, place in enumerate(places) if axis not in out):
-        digit = np.arange(count)[None, :] if place == own else _digit(keys, sizes, step.known.index(place))[:, None]
-        to = to * (count if place == own else step.sizes[place]) + digit
+    for index in (index for axis, index in enumerate(places) if axis not in out):
+        digit = np.arange(count)[None, :] if index == own else _digit(keys, sizes, step.known.index(index))[:, None]
+        to = to * (count if index == own else step.sizes[index]) + digit
     priced = priced + last.priced.reshape(shape).min(axis=out).reshape(-1)[to]
     if last.figures is None:
         return Behind(None, priced.min(axis=1), step.sizes, step.known)
@@ -179,12 +179,12 @@ def least_totals(core: Core, steps: Sequence[Step]) -> tuple[int, ...]:
 class _States:
     """States of one front, by front and cost."""
 
-    keys: Whole
-    totals: Whole
+    keys: Ints
+    totals: Ints
     """[states, figures]"""
-    before: Whole
+    before: Ints
     """The state that each comes from."""
-    strategies: Whole
+    strategies: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,12 +238,12 @@ def pareto_pass(
     return Found(*_traced(core, steps, trail), dropped, count)
 
 
-def _of(states: _States, rows: Whole | Mask) -> _States:
+def _of(states: _States, rows: Ints | Mask) -> _States:
     return _States(states.keys[rows], states.totals[rows], states.before[rows], states.strategies[rows])
 
 
 def _extended(
-    core: Core, step: Step, states: _States, after: Behind, weights: Array, credit: float, limits: Whole, aim: float
+    core: Core, step: Step, states: _States, after: Behind, weights: Array, credit: float, limits: Ints, aim: float
 ) -> tuple[_States, Array]:
     """States behind a step with their bounds: within budgets and below the aim whatever follows, and no better one of the same front."""
     added, to = _added(core, step, states.keys), _next_keys(core, step, states.keys)
@@ -260,7 +260,7 @@ def _extended(
     return _States(keys[rows], totals[rows], rows // count, rows % count), bounds[rows]
 
 
-def _undominated(keys: Whole, totals: Whole) -> Whole:
+def _undominated(keys: Ints, totals: Ints) -> Ints:
     """Rows that no other row of the same front equals or betters in every figure; of equal ones the first."""
     order = np.lexsort((*(totals[:, column] for column in reversed(range(totals.shape[1]))), keys))
     keys, totals = keys[order], totals[order]
@@ -277,7 +277,7 @@ def _undominated(keys: Whole, totals: Whole) -> Whole:
     return np.asarray(order[rows])
 
 
-def _falling(uses: Whole, starts: Whole) -> Mask:
+def _falling(uses: Ints, starts: Ints) -> Mask:
     """Rows that use less than all rows before them of their part; costs rise along each part."""
     if int(uses.max(initial=0)) + 1 > _APART // max(len(starts), 1):
         uses = np.unique(uses, return_inverse=True)[1]
@@ -289,7 +289,7 @@ def _falling(uses: Whole, starts: Whole) -> Mask:
     return np.concatenate([[True], shifted[1:] < least[:-1]]) if len(uses) else np.zeros(0, bool)
 
 
-def _staircase(uses: Whole) -> Whole:
+def _staircase(uses: Ints) -> Ints:
     """Rows of two uses, ordered by rising cost, that no row before them betters or equals in both: above a staircase of those before."""
     undominated, firsts, seconds = list[int](), list[int](), list[int]()
     for row, (first, second) in enumerate(uses.tolist()):
@@ -306,7 +306,7 @@ def _staircase(uses: Whole) -> Whole:
     return np.array(undominated, np.int64)
 
 
-def _pareto(uses: Whole) -> Whole:
+def _pareto(uses: Ints) -> Ints:
     """Rows of uses, ordered by rising cost, that no row before them betters or equals in every use."""
     undominated = np.zeros(len(uses), bool)
     front = np.zeros((0, uses.shape[1]), np.int64)
@@ -326,7 +326,7 @@ def _all(compared: Mask) -> Mask:
     return np.asarray(np.all(compared, axis=2))
 
 
-def _bettered(rows: Whole, front: Whole) -> Mask:
+def _bettered(rows: Ints, front: Ints) -> Mask:
     """Rows that some row of a front equals or betters."""
     found = np.zeros(len(rows), bool)
     for start in range(0, len(front), _MANY):
@@ -441,7 +441,7 @@ _ROUNDS = 50
 
 Change = tuple[tuple[int, int], ...]
 """Variables and their new strategies."""
-Neighbours = list[dict[int, Whole]]
+Neighbours = list[dict[int, Ints]]
 """Of each variable by neighbour: figures of pairs, the own strategy first."""
 
 
@@ -470,7 +470,7 @@ def exchanged(core: Core, choice: Sequence[int], others: Sequence[Sequence[int]]
     return tuple(now)
 
 
-def _best_pair(core: Core, near: Neighbours, now: Sequence[int], changes: list[Change], figures: Whole) -> Change:
+def _best_pair(core: Core, near: Neighbours, now: Sequence[int], changes: list[Change], figures: Ints) -> Change:
     """One change or two without common neighbours that lead to the least cost within the budgets; nothing where none lowers it."""
     totals, limits = np.array(totals_of(core, now)), np.array(core.limits)
     changes, figures = [*changes, ()], np.vstack([figures, np.zeros((1, figures.shape[1]), np.int64)])
@@ -517,7 +517,7 @@ def _parts(now: Sequence[int], others: Sequence[Sequence[int]], near: Neighbours
             yield tuple(sorted((variable, other[variable]) for variable in part))
 
 
-def _figures(core: Core, near: Neighbours, now: Sequence[int], change: Change) -> Whole:
+def _figures(core: Core, near: Neighbours, now: Sequence[int], change: Change) -> Ints:
     """What a change adds to all figures."""
     new, found = dict(change), np.zeros(1 + len(core.limits), np.int64)
     for variable, strategy in change:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import networkx as nx
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.model import ceiled, floored, quantum_for
 from crossopt.instances.placement.question import Graph
 
@@ -71,7 +71,7 @@ class Blocks:
     transfer: Array
     """Of each net."""
     arcs: tuple[tuple[int, int], ...]
-    block_of: Whole
+    block_of: Ints
     """For each row of the graph."""
 
     def __len__(self) -> int:
@@ -97,7 +97,7 @@ def blocks_of(graph: Graph, staged: bool) -> Blocks:
     )
 
 
-def _sums(block_of: Whole, column: Array, count: int) -> Array:
+def _sums(block_of: Ints, column: Array, count: int) -> Array:
     return np.bincount(block_of, column, count).astype(np.float64)
 
 
@@ -118,7 +118,7 @@ def _flow(graph: Graph) -> set[tuple[int, int]]:
     return arcs
 
 
-def _nets(graph: Graph, block_of: Whole) -> dict[Pins, float]:
+def _nets(graph: Graph, block_of: Ints) -> dict[Pins, float]:
     """Pins and costs of the nets that join several blocks and cost anything."""
     pins: dict[int, set[int]] = defaultdict(set)
     for start, end in zip(graph.source.tolist(), graph.target.tolist(), strict=True):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Ints, Mask
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Terms, Values, Variable, ceiled, floored, quantum_for
 from crossopt.formulation.placement.blocks import Blocks, Figures, Pins, blocks_of, figures_of
 from crossopt.instances.placement.question import Graph, PlacementQuestion
@@ -266,7 +266,7 @@ def joined(blocks: Blocks, groups: Sequence[Pins]) -> Blocks:
     return renumbered(blocks, np.array([numbers[root] for root in roots], np.int64))
 
 
-def renumbered(blocks: Blocks, number_of: Whole) -> Blocks:
+def renumbered(blocks: Blocks, number_of: Ints) -> Blocks:
     """The blocks that have the same number as one, without arcs."""
     nets: dict[Pins, float] = {}
     for pins, cost in zip(blocks.nets, blocks.transfer.tolist(), strict=True):

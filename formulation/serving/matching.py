@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 
 Kinds = Sequence[tuple[int, int]]
 """Devices and rate of each kind of worker."""
@@ -29,19 +29,19 @@ Kinds = Sequence[tuple[int, int]]
 def rates_on(kinds: Kinds, devices: int) -> tuple[list[int], list[int]]:
     """Best rates on 0 to `devices` devices, and the kind of a last worker of each; -1 where a device is left idle."""
     of_size: dict[int, int] = {}
-    for place, (size, rate) in enumerate(kinds):
+    for index, (size, rate) in enumerate(kinds):
         if size not in of_size or rate > kinds[of_size[size]][1]:
-            of_size[size] = place
-    steps = [(size, kinds[place][1], place) for size, place in sorted(of_size.items())]
+            of_size[size] = index
+    steps = [(size, kinds[index][1], index) for size, index in sorted(of_size.items())]
     best, last = [0] * (devices + 1), [-1] * (devices + 1)
     for count in range(1, devices + 1):
         top, kind = best[count - 1], -1
-        for size, rate, place in steps:
+        for size, rate, index in steps:
             if size > count:
                 break
             reached = best[count - size] + rate
             if reached > top:
-                top, kind = reached, place
+                top, kind = reached, index
         best[count], last[count] = top, kind
     return best, last
 
@@ -79,9 +79,9 @@ def copies_on(values: Mapping[int, Sequence[tuple[int, int]]], devices: int) -> 
     """
     best, picks = [0] * (devices + 1), [(-1, 0)] * (devices + 1)
     for size, own in sorted(values.items()):
-        for count, (rate, place) in enumerate(own, 1):
+        for count, (rate, index) in enumerate(own, 1):
             if count * size <= devices and rate > best[count * size]:
-                best[count * size], picks[count * size] = rate, (place, count)
+                best[count * size], picks[count * size] = rate, (index, count)
     for count in range(1, devices + 1):
         if best[count] <= best[count - 1]:
             best[count], picks[count] = best[count - 1], picks[count - 1]
@@ -145,10 +145,10 @@ def divided(parts: Sequence[Part], total: int, needed: int | None) -> Division |
 class _Ways:
     """Ways to divide some kinds of devices, a column each."""
 
-    rates: list[Whole]
-    used: Whole
-    cost: Whole
-    counts: tuple[tuple[Whole, ...], ...]
+    rates: list[Ints]
+    used: Ints
+    cost: Ints
+    counts: tuple[tuple[Ints, ...], ...]
 
 
 _MOST_WAYS: Final = 8_000_000
@@ -187,7 +187,7 @@ def _ways(kinds: Sequence[_Ways], total: int, parts: int) -> _Ways:
     return found
 
 
-def _best_rest(last: Part, ways: _Ways, total: int) -> list[Whole]:
+def _best_rest(last: Part, ways: _Ways, total: int) -> list[Ints]:
     """Devices of the last kind for each part, for the greatest rate beside what the others reach."""
     left = np.minimum(last.most, total - ways.used)
     tables = [np.array(list(rates), np.int64) for rates in last.rates]

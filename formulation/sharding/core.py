@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Ints, Mask
 from crossopt.formulation.compiled import compiled
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem, offsets_of
 
@@ -26,25 +26,25 @@ class Core:
 
     constant: int
     """What every choice costs besides."""
-    offsets: Whole
-    costs: Whole
-    firsts: Whole
-    seconds: Whole
+    offsets: Ints
+    costs: Ints
+    firsts: Ints
+    seconds: Ints
     """Of each edge, the lower node first; no pair twice."""
-    entry_offsets: Whole
-    entries: Whole
-    member_nodes: Whole
-    member_starts: Whole
-    member_ends: Whole
-    usage_offsets: Whole
-    usages: Whole
+    entry_offsets: Ints
+    entries: Ints
+    member_nodes: Ints
+    member_starts: Ints
+    member_ends: Ints
+    usage_offsets: Ints
+    usages: Ints
     limit: int | None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     @property
-    def counts(self) -> Whole:
+    def counts(self) -> Ints:
         """How many strategies each node has."""
         return np.diff(self.offsets)
 
@@ -54,7 +54,7 @@ class Core:
         return int((self.entries < FORBIDDEN).sum())
 
 
-def cost_of(core: Core, chosen: Whole) -> int | None:
+def cost_of(core: Core, chosen: Ints) -> int | None:
     """What a choice costs; None where it is forbidden."""
     costs = core.costs[core.offsets[:-1] + chosen]
     widths = core.counts[core.seconds]
@@ -76,7 +76,7 @@ def beyond(core: Core) -> int:
 def unreduced(problem: Problem) -> Core:
     """The problem as it stands, but for its edges: loops go into the costs of their nodes, and matrices of the same pair are added up."""
     costs = problem.costs.copy()
-    found: dict[tuple[int, int], Whole] = {}
+    found: dict[tuple[int, int], Ints] = {}
     for edge, (first, second) in enumerate(zip(problem.firsts.tolist(), problem.seconds.tolist(), strict=True)):
         matrix = problem.matrix(edge)
         if first == second:
@@ -116,9 +116,9 @@ def unreduced(problem: Problem) -> Core:
 class Timeline(NamedTuple):
     """Member m is alive in the rows from `lows[m]` to before `highs[m]`; row r stands for `times[r]`."""
 
-    lows: Whole
-    highs: Whole
-    times: Whole
+    lows: Ints
+    highs: Ints
+    times: Ints
 
 
 def timeline_of(core: Core) -> Timeline:
@@ -133,7 +133,7 @@ def timeline_of(core: Core) -> Timeline:
     return Timeline(np.searchsorted(times, starts), np.searchsorted(times, ends), times)
 
 
-def in_use(core: Core, timeline: Timeline, chosen: Whole) -> Whole:
+def in_use(core: Core, timeline: Timeline, chosen: Ints) -> Ints:
     """Memory in each row."""
     widths = np.diff(core.usage_offsets)
     sizes = core.usages[core.usage_offsets[:-1] + chosen[core.member_nodes]] if len(widths) else np.zeros(0, np.int64)
@@ -145,10 +145,10 @@ def in_use(core: Core, timeline: Timeline, chosen: Whole) -> Whole:
 
 # Smaller cores and the way back from them: strategies, edges and nodes that are left out.
 
-Back = Callable[[Whole], Whole]
+Back = Callable[[Ints], Ints]
 
 
-def no_moves() -> Whole:
+def no_moves() -> Ints:
     """Nothing was done."""
     return np.zeros((0, 0), np.int64)
 
@@ -170,9 +170,9 @@ class Reduced:
     core: Core
     back: Back
     """From strategies of the smaller core's nodes to those of the larger core's nodes, at the same cost and with no more memory."""
-    nodes: Whole
+    nodes: Ints
     """Which node of the larger core each node of the smaller one was; -1 where it was none."""
-    moves: Whole = field(default_factory=no_moves)
+    moves: Ints = field(default_factory=no_moves)
     """What was done, a row for each single move in the order in which they hold one by one, in numbers of the larger core; what stands in a
     row is said by who made it."""
 
@@ -182,7 +182,7 @@ def unchanged(core: Core) -> Reduced:
     return Reduced(core, np.array, np.arange(len(core)))
 
 
-def piece_indices(offsets: Whole, pieces: Whole) -> Whole:
+def piece_indices(offsets: Ints, pieces: Ints) -> Ints:
     """All places of these pieces, one after another."""
     lengths = np.diff(offsets)[pieces]
     within = np.arange(int(lengths.sum())) - np.repeat(offsets_of(lengths)[:-1], lengths)
@@ -210,18 +210,18 @@ def with_strategies(core: Core, keep: Mask) -> Reduced:
     return Reduced(smaller, partial(_from_table, offsets[:-1], table), np.arange(len(core)), named(core, np.flatnonzero(~keep)))
 
 
-def named(core: Core, strategies: Whole) -> Whole:
+def named(core: Core, strategies: Ints) -> Ints:
     """The node and the number of each of these strategies, a row each."""
     nodes = np.searchsorted(core.offsets, strategies, side="right") - 1
     return np.stack([nodes, strategies - core.offsets[nodes]], axis=1)
 
 
-def _from_table(starts: Whole, table: Whole, chosen: Whole) -> Whole:
+def _from_table(starts: Ints, table: Ints, chosen: Ints) -> Ints:
     return np.asarray(table[starts + chosen])
 
 
 @compiled
-def _remaining_entries(offsets: Whole, keep: Mask, firsts: Whole, seconds: Whole, entry_offsets: Whole, entries: Whole) -> Whole:
+def _remaining_entries(offsets: Ints, keep: Mask, firsts: Ints, seconds: Ints, entry_offsets: Ints, entries: Ints) -> Ints:
     found = np.empty(len(entries), np.int64)
     size = 0
     for edge in range(len(firsts)):
@@ -249,7 +249,7 @@ def with_edges(core: Core, keep: Mask) -> Core:
     )
 
 
-def with_members(core: Core, members: Whole) -> Core:
+def with_members(core: Core, members: Ints) -> Core:
     """The core where only these members are left, in this order."""
     return replace(
         core,
@@ -261,7 +261,7 @@ def with_members(core: Core, members: Whole) -> Core:
     )
 
 
-def raised(costs: Whole, at: Whole, by: Whole) -> Whole:
+def raised(costs: Ints, at: Ints, by: Ints) -> Ints:
     """Costs with more added to some; what is forbidden stays so."""
     found = costs.copy()
     np.add.at(found, at, by)
@@ -269,7 +269,7 @@ def raised(costs: Whole, at: Whole, by: Whole) -> Whole:
     return found
 
 
-def incident(core: Core) -> tuple[Whole, Whole]:
+def incident(core: Core) -> tuple[Ints, Ints]:
     """The edges of each node: those of node v stand from the v-th place on. Twice the edge, plus 1 where v is its second node."""
     ends = np.concatenate([core.firsts, core.seconds])
     edges = np.arange(len(core.firsts))
@@ -319,7 +319,7 @@ def fix_apart(core: Core) -> Reduced:
     return Reduced(smaller, partial(_spread, len(alone), left), np.concatenate([left, base - 1]))
 
 
-def _spread(size: int, left: Whole, chosen: Whole) -> Whole:
+def _spread(size: int, left: Ints, chosen: Ints) -> Ints:
     found = np.zeros(size, np.int64)
     found[left] = chosen[: len(left)]
     return found
@@ -332,7 +332,7 @@ def _fixed_members(core: Core) -> Mask:
     return np.asarray(np.maximum.reduceat(core.usages, starts) == np.minimum.reduceat(core.usages, starts))
 
 
-def _pieces(core: Core, members: Whole) -> tuple[Whole, Whole, Whole]:
+def _pieces(core: Core, members: Ints) -> tuple[Ints, Ints, Ints]:
     """Spans of time over which these members take the same, other than nothing: starts, ends, bytes."""
     taken = core.usages[core.usage_offsets[:-1][members]]
     times = np.unique(np.concatenate([core.member_starts[members], core.member_ends[members]]))
@@ -380,7 +380,7 @@ def fewer_times(core: Core) -> Reduced:
     return replace(unchanged(core), core=with_members(replace(core, member_starts=starts, member_ends=ends), alive))
 
 
-def needed_times(core: Core, limit: int) -> Whole:
+def needed_times(core: Core, limit: int) -> Ints:
     """The times that `fewer_times` leaves."""
     fixed = _fixed_members(core)
     most = np.maximum.reduceat(core.usages, core.usage_offsets[:-1])
@@ -397,7 +397,7 @@ def needed_times(core: Core, limit: int) -> Whole:
     return points[~within_last]
 
 
-def _in_use(core: Core, taken: Whole, points: Whole) -> Whole:
+def _in_use(core: Core, taken: Ints, points: Ints) -> Ints:
     """What is in use at each of these times where each member takes so much."""
     changes = np.zeros(len(points) + 1, np.int64)
     np.add.at(changes, np.searchsorted(points, core.member_starts), taken)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.compiled import compiled
 from crossopt.formulation.sharding.core import Core, Reduced, piece_indices, unchanged, with_strategies
 from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
@@ -32,16 +32,16 @@ class Dual:
     """Prices and messages in units of 1 / `scale`."""
 
     scale: int
-    times: Whole
+    times: Ints
     """Rising."""
-    prices: Whole
+    prices: Ints
     """Of a byte at each of these times, from 0 on."""
-    to_firsts: Whole
+    to_firsts: Ints
     """What each edge hands to its first node, one figure for each strategy of that node, edge by edge; see `message_offsets`."""
-    to_seconds: Whole
+    to_seconds: Ints
 
 
-def message_offsets(core: Core) -> tuple[Whole, Whole]:
+def message_offsets(core: Core) -> tuple[Ints, Ints]:
     """Where the messages of each edge to its first and to its second node begin."""
     return offsets_of(core.counts[core.firsts]), offsets_of(core.counts[core.seconds])
 
@@ -49,14 +49,14 @@ def message_offsets(core: Core) -> tuple[Whole, Whole]:
 class _Edges(NamedTuple):
     """Edges of a core with their entries, and where the messages of each begin."""
 
-    counts: Whole
-    offsets: Whole
-    firsts: Whole
-    seconds: Whole
-    entry_offsets: Whole
-    entries: Whole
-    first_offsets: Whole
-    second_offsets: Whole
+    counts: Ints
+    offsets: Ints
+    firsts: Ints
+    seconds: Ints
+    entry_offsets: Ints
+    entries: Ints
+    first_offsets: Ints
+    second_offsets: Ints
 
 
 def _edges_of(core: Core) -> _Edges:
@@ -84,7 +84,7 @@ def bound_of(core: Core, dual: Dual) -> int:
     return core.constant - (-scaled // dual.scale)
 
 
-def node_values(core: Core, dual: Dual) -> Whole:
+def node_values(core: Core, dual: Dual) -> Ints:
     """What each strategy costs its node with all messages and the memory it takes, in units of the dual; FORBIDDEN stays."""
     _refuse(core, dual)
     values = core.costs * dual.scale
@@ -96,14 +96,14 @@ def node_values(core: Core, dual: Dual) -> Whole:
     return values
 
 
-def edge_leasts(core: Core, dual: Dual) -> Whole:
+def edge_leasts(core: Core, dual: Dual) -> Ints:
     """The least that each edge costs without its messages, in units of the dual."""
     _refuse(core, dual)
     return _edge_leasts(_edges_of(core), dual.scale, dual.to_firsts, dual.to_seconds)
 
 
 @compiled
-def _edge_leasts(edges: _Edges, scale: int, to_firsts: Whole, to_seconds: Whole) -> Whole:
+def _edge_leasts(edges: _Edges, scale: int, to_firsts: Ints, to_seconds: Ints) -> Ints:
     counts, firsts, seconds = edges.counts, edges.firsts, edges.seconds
     found = np.full(len(firsts), FORBIDDEN, np.int64)
     for edge in range(len(firsts)):
@@ -119,7 +119,7 @@ def _edge_leasts(edges: _Edges, scale: int, to_firsts: Whole, to_seconds: Whole)
     return found
 
 
-def _paid_by_members(core: Core, dual: Dual) -> Whole:
+def _paid_by_members(core: Core, dual: Dual) -> Ints:
     """What a byte costs each member over its life."""
     paid = offsets_of(dual.prices)
     return np.asarray(paid[np.searchsorted(dual.times, core.member_ends)] - paid[np.searchsorted(dual.times, core.member_starts)])
@@ -159,7 +159,7 @@ def _greatest(core: Core, dual: Dual) -> float:
     return max(node, edge, prices)
 
 
-def _apart(messages: Whole) -> Array:
+def _apart(messages: Ints) -> Array:
     return np.asarray(np.abs(messages.astype(float)))
 
 
@@ -206,13 +206,13 @@ def _slack(core: Core, dual: Dual, below: int) -> int | None:
 
 
 @compiled
-def _pile(total: Whole, at: Whole, more: Whole) -> None:
+def _pile(total: Ints, at: Ints, more: Ints) -> None:
     for index in range(len(at)):
         total[at[index]] = min(total[at[index]] + more[index], FORBIDDEN)
 
 
 @compiled
-def _entry_gaps(edges: _Edges, scale: int, to_firsts: Whole, to_seconds: Whole, leasts: Whole) -> tuple[Whole, Whole, Whole]:
+def _entry_gaps(edges: _Edges, scale: int, to_firsts: Ints, to_seconds: Ints, leasts: Ints) -> tuple[Ints, Ints, Ints]:
     """How far the least of each row, the least of each column and each entry are above the least of their edge."""
     rows, columns = np.full(len(to_firsts), FORBIDDEN), np.full(len(to_seconds), FORBIDDEN)
     counts, firsts, seconds, entries = edges.counts, edges.firsts, edges.seconds, edges.entries
@@ -231,7 +231,7 @@ def _entry_gaps(edges: _Edges, scale: int, to_firsts: Whole, to_seconds: Whole, 
 
 
 @compiled
-def _pruned(edges: _Edges, rows: Whole, columns: Whole, gaps: Whole, total: Whole, slack: int) -> Whole:
+def _pruned(edges: _Edges, rows: Ints, columns: Ints, gaps: Ints, total: Ints, slack: int) -> Ints:
     """Entries, those forbidden that reach the slack with all else that their two strategies pay."""
     counts, offsets, firsts, seconds, entries = edges.counts, edges.offsets, edges.firsts, edges.seconds, edges.entries
     found = entries.copy()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.certificate import Certificate, Leaf
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Program, Rows, Values, Variable
 from crossopt.formulation.sharding.core import Core, fewer_times, piece_indices
@@ -72,7 +72,7 @@ def unit_of(costs: Array) -> float:
     return max(1.0, float(costs.max(initial=0.0)) / _LARGEST_COST)
 
 
-def memory_rows(core: Core, times: Whole) -> Rows:
+def memory_rows(core: Core, times: Ints) -> Rows:
     """The limit at each of these times, in hundredths of it; what a member takes at least is taken from both sides."""
     limit = core.limit or 0
     columns, factors, highs = [], [], []
@@ -99,7 +99,7 @@ def memory_rows(core: Core, times: Whole) -> Rows:
     )
 
 
-def cover_row(core: Core, chosen: Whole, time: int) -> Rows:
+def cover_row(core: Core, chosen: Ints, time: int) -> Rows:
     """That not all members alive at a time take as much as in a choice that breaks the limit there: exact in whole numbers."""
     alive = np.flatnonzero((core.member_starts <= time) & (time < core.member_ends))
     nodes = np.unique(core.member_nodes[alive])
@@ -112,7 +112,7 @@ def cover_row(core: Core, chosen: Whole, time: int) -> Rows:
     return Rows(np.array([-np.inf]), np.array([len(nodes) - 1.0]), starts, columns, np.ones(len(columns)))
 
 
-def chosen_memory(core: Core, chosen: Whole) -> tuple[Whole, Whole]:
+def chosen_memory(core: Core, chosen: Ints) -> tuple[Ints, Ints]:
     """Times at which a choice breaks the limit, those far above it first, and by how many bytes."""
     if core.limit is None or not len(core.member_nodes):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -126,7 +126,7 @@ def chosen_memory(core: Core, chosen: Whole) -> tuple[Whole, Whole]:
     return times[order], over[order]
 
 
-def fractional_memory(core: Core, shares: Array) -> tuple[Whole, Array]:
+def fractional_memory(core: Core, shares: Array) -> tuple[Ints, Array]:
     """Times at which a relaxed choice breaks the limit, the largest excess first, and the excess as a share of the limit, in floating
     point. Each strategy counts with its share."""
     if core.limit is None or not len(core.member_nodes):
@@ -142,13 +142,13 @@ def fractional_memory(core: Core, shares: Array) -> tuple[Whole, Array]:
     return times[order], over[order]
 
 
-def _changes(core: Core) -> tuple[Whole, Whole]:
+def _changes(core: Core) -> tuple[Ints, Ints]:
     """The starts of members, and no change of memory at each of them and after."""
     times = np.unique(core.member_starts)
     return times, np.zeros(len(times) + 1, np.int64)
 
 
-def dual_of(core: Core, unit: float, row_duals: Array, times: Whole, time_duals: Array) -> Dual:
+def dual_of(core: Core, unit: float, row_duals: Array, times: Ints, time_duals: Array) -> Dual:
     """The dual that a solver's row duals amount to, in the finest scale that 64 bits hold; `bound_of` says what it proves."""
     first_offsets, second_offsets = message_offsets(core)
     marginals = row_duals[len(core) :] * unit
@@ -265,7 +265,7 @@ def leaf_of_dual(core: Core, choice: Choice, dual: Dual) -> Certificate:
     return Certificate(dual.scale, (Leaf(rows, tuple(multipliers[row] for row in rows)),))
 
 
-def chosen_in(choice: Choice, values: Values) -> Whole:
+def chosen_in(choice: Choice, values: Values) -> Ints:
     """The strategies that the values take."""
     taken = ([s for s, x in enumerate(own) if x and values[x]] for own in choice.of)
     return np.array([own[0] for own in taken], np.int64)

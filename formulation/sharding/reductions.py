@@ -8,7 +8,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Ints, Mask
 from crossopt.formulation.compiled import compiled
 from crossopt.formulation.sharding.core import (
     Back,
@@ -38,15 +38,15 @@ class Graph:
     __slots__ = ("costs", "matrices")
 
     def __init__(self, core: Core) -> None:
-        self.costs: list[Whole] = np.split(core.costs, core.offsets[1:-1])
-        self.matrices: list[dict[int, Whole]] = [{} for _ in range(len(core))]
+        self.costs: list[Ints] = np.split(core.costs, core.offsets[1:-1])
+        self.matrices: list[dict[int, Ints]] = [{} for _ in range(len(core))]
         bounds = core.entry_offsets.tolist()
         for edge, (first, second) in enumerate(zip(core.firsts.tolist(), core.seconds.tolist(), strict=True)):
             matrix = core.entries[bounds[edge] : bounds[edge + 1]].reshape(len(self.costs[first]), len(self.costs[second]))
             self.matrices[first][second] = matrix
             self.matrices[second][first] = matrix.T
 
-    def add(self, first: int, second: int, matrix: Whole) -> None:
+    def add(self, first: int, second: int, matrix: Ints) -> None:
         """Adds to the costs of a pair."""
         before = self.matrices[first].get(second)
         matrix = matrix if before is None else np.minimum(before + matrix, FORBIDDEN)
@@ -59,7 +59,7 @@ class Graph:
             del self.matrices[other][node]
         self.matrices[node] = {}
 
-    def written(self, core: Core, left: Whole) -> Core:
+    def written(self, core: Core, left: Ints) -> Core:
         """The core of these nodes and of all edges; members are those of the core, and of nodes that are left."""
         renumbered = np.full(len(core), -1)
         renumbered[left] = np.arange(len(left))
@@ -78,7 +78,7 @@ class Graph:
         )
 
 
-def rehung(core: Core, roots: Whole, offsets: Whole, table: Whole) -> Core:
+def rehung(core: Core, roots: Ints, offsets: Ints, table: Ints) -> Core:
     """The core whose members hang on the roots of their nodes; node v takes the strategy `table[offsets[v] + s]` where its root takes s."""
     nodes = core.member_nodes
     at = piece_indices(offsets, nodes)
@@ -104,8 +104,8 @@ def consistent(core: Core) -> Reduced:
 
 @compiled
 def _supported(
-    offsets: Whole, costs: Whole, firsts: Whole, seconds: Whole, entry_offsets: Whole, entries: Whole, starts: Whole, edges: Whole
-) -> tuple[Mask, Whole]:
+    offsets: Ints, costs: Ints, firsts: Ints, seconds: Ints, entry_offsets: Ints, entries: Ints, starts: Ints, edges: Ints
+) -> tuple[Mask, Ints]:
     """Which strategies are left, and the others in the order in which they were lost."""
     keep = costs < FORBIDDEN
     never = np.flatnonzero(~keep)
@@ -177,8 +177,8 @@ def separate(core: Core) -> Reduced:
 
 @compiled
 def _parts(
-    counts: Whole, firsts: Whole, seconds: Whole, entry_offsets: Whole, entries: Whole, first_offsets: Whole, second_offsets: Whole
-) -> tuple[Mask, Whole, Whole]:
+    counts: Ints, firsts: Ints, seconds: Ints, entry_offsets: Ints, entries: Ints, first_offsets: Ints, second_offsets: Ints
+) -> tuple[Mask, Ints, Ints]:
     apart = np.ones(len(firsts), np.bool_)
     to_firsts, to_seconds = np.zeros(first_offsets[-1], np.int64), np.zeros(second_offsets[-1], np.int64)
     for edge in range(len(firsts)):
@@ -234,18 +234,18 @@ def undominated(core: Core) -> Reduced:
 
 @compiled
 def _marked(
-    offsets: Whole,
-    costs: Whole,
-    firsts: Whole,
-    seconds: Whole,
-    entry_offsets: Whole,
-    entries: Whole,
-    starts: Whole,
-    edges: Whole,
-    members: Whole,
-    usage_starts: Whole,
-    usages: Whole,
-) -> Whole:
+    offsets: Ints,
+    costs: Ints,
+    firsts: Ints,
+    seconds: Ints,
+    entry_offsets: Ints,
+    entries: Ints,
+    starts: Ints,
+    edges: Ints,
+    members: Ints,
+    usage_starts: Ints,
+    usages: Ints,
+) -> Ints:
     """The strategy of the same node that makes each needless; -1 where none does."""
     keep = costs < FORBIDDEN
     instead = np.full(len(costs), -1)
@@ -282,7 +282,7 @@ def _marked(
 
 
 @compiled
-def _settings(count: int, steps: Whole, entries: Whole) -> Whole:
+def _settings(count: int, steps: Ints, entries: Ints) -> Ints:
     """Strategies of the neighbours: first those that most strategies of the node allow, then some at random."""
     found = np.zeros((_SETTINGS, len(steps)), np.int64)
     state = _SEED
@@ -303,7 +303,7 @@ def _settings(count: int, steps: Whole, entries: Whole) -> Whole:
 
 
 @compiled
-def _edge_costs(costs: Whole, settings: Whole, steps: Whole, entries: Whole) -> Whole:
+def _edge_costs(costs: Ints, settings: Ints, steps: Ints, entries: Ints) -> Ints:
     """What each strategy costs beside each setting."""
     found = np.empty((_SETTINGS, len(costs)), np.int64)
     for number in range(_SETTINGS):
@@ -317,7 +317,7 @@ def _edge_costs(costs: Whole, settings: Whole, steps: Whole, entries: Whole) -> 
 
 
 @compiled
-def _fails(beside: Whole, better: int, worse: int) -> bool:
+def _fails(beside: Ints, better: int, worse: int) -> bool:
     """Whether it costs more beside one of the settings that the worse one allows."""
     found = False
     for number in range(_SETTINGS):
@@ -326,7 +326,7 @@ def _fails(beside: Whole, better: int, worse: int) -> bool:
 
 
 @compiled
-def _takes_no_more(taken: Whole, usages: Whole, better: int, worse: int) -> bool:
+def _takes_no_more(taken: Ints, usages: Ints, better: int, worse: int) -> bool:
     index = 0
     while index < len(taken) and usages[taken[index] + better] <= usages[taken[index] + worse]:
         index += 1
@@ -334,7 +334,7 @@ def _takes_no_more(taken: Whole, usages: Whole, better: int, worse: int) -> bool
 
 
 @compiled
-def _costs_no_more(more: int, setting: Whole, steps: Whole, entries: Whole, better: int, worse: int) -> tuple[bool, int]:
+def _costs_no_more(more: int, setting: Ints, steps: Ints, entries: Ints, better: int, worse: int) -> tuple[bool, int]:
     """Whether the sum is 0 at most, and how many entries that took."""
     scanned, total, sure = 0, more, True
     for index in range(len(steps)):
@@ -388,7 +388,7 @@ def contract(core: Core) -> Reduced:
     if not (by_first.any() or by_second.any()):
         return unchanged(core)
     graph = Graph(core)
-    hands: list[dict[int, Whole]] = [{} for _ in range(len(core))]
+    hands: list[dict[int, Ints]] = [{} for _ in range(len(core))]
     for owners, others, which in ((core.firsts, core.seconds, by_first), (core.seconds, core.firsts, by_second)):
         for owner, other in zip(owners[which].tolist(), others[which].tolist(), strict=True):
             hands[other][owner] = _only(graph.matrices[owner][other])
@@ -399,7 +399,7 @@ def contract(core: Core) -> Reduced:
 
 
 @compiled
-def _determining(counts: Whole, firsts: Whole, seconds: Whole, entry_offsets: Whole, entries: Whole) -> tuple[Mask, Mask]:
+def _determining(counts: Ints, firsts: Ints, seconds: Ints, entry_offsets: Ints, entries: Ints) -> tuple[Mask, Mask]:
     """Of each edge, whether its first node determines the second, and whether the second determines the first."""
     by_first, by_second = np.ones(len(firsts), np.bool_), np.ones(len(firsts), np.bool_)
     for edge in range(len(firsts)):
@@ -417,21 +417,21 @@ def _determining(counts: Whole, firsts: Whole, seconds: Whole, entry_offsets: Wh
     return by_first, by_second
 
 
-def _only(matrix: Whole) -> Whole:
+def _only(matrix: Ints) -> Ints:
     """The only column that each row allows."""
     return np.asarray(matrix.argmin(axis=1))
 
 
-def _function(matrix: Whole) -> Whole | None:
+def _function(matrix: Ints) -> Ints | None:
     """The only column that each row allows; None where a row allows more, or none."""
     if np.all((matrix < FORBIDDEN).sum(axis=1) == 1):
         return _only(matrix)
     return None
 
 
-def _merge_all(graph: Graph, hands: list[dict[int, Whole]]) -> list[tuple[int, int, Whole]]:
+def _merge_all(graph: Graph, hands: list[dict[int, Ints]]) -> list[tuple[int, int, Ints]]:
     """Merges until none is left: which node into which, and its strategy for each of that one's. `hands[v][u]` is phi of u for v."""
-    merges: list[tuple[int, int, Whole]] = []
+    merges: list[tuple[int, int, Ints]] = []
     waiting, queued = deque(node for node, own in enumerate(hands) if own), [bool(own) for own in hands]
     gone = [False] * len(hands)
     while waiting:
@@ -449,7 +449,7 @@ def _merge_all(graph: Graph, hands: list[dict[int, Whole]]) -> list[tuple[int, i
     return merges
 
 
-def _target(graph: Graph, hands: list[dict[int, Whole]], node: int) -> int | None:
+def _target(graph: Graph, hands: list[dict[int, Ints]], node: int) -> int | None:
     """The node with the fewest strategies that determines this one and does not make the matrices much larger."""
     own, degree = len(graph.costs[node]), len(graph.matrices[node])
     fitting = [
@@ -461,7 +461,7 @@ def _target(graph: Graph, hands: list[dict[int, Whole]], node: int) -> int | Non
     return min(fitting, key=lambda other: (len(graph.costs[other]), other), default=None)
 
 
-def _merge(graph: Graph, hands: list[dict[int, Whole]], node: int, target: int) -> list[int]:
+def _merge(graph: Graph, hands: list[dict[int, Ints]], node: int, target: int) -> list[int]:
     """Merges one; says which nodes may now be determined that were not, or may now be merged."""
     phi = hands[node][target]
     own = graph.matrices[target][node]
@@ -487,7 +487,7 @@ def _merge(graph: Graph, hands: list[dict[int, Whole]], node: int, target: int) 
     return [target, *changed]
 
 
-def _result(core: Core, graph: Graph, merges: list[tuple[int, int, Whole]]) -> Reduced:
+def _result(core: Core, graph: Graph, merges: list[tuple[int, int, Ints]]) -> Reduced:
     counts = core.counts.tolist()
     roots, tables = list(range(len(core))), [np.arange(count) for count in counts]
     for node, target, phi in reversed(merges):
@@ -501,7 +501,7 @@ def _result(core: Core, graph: Graph, merges: list[tuple[int, int, Whole]]) -> R
     return Reduced(smaller, partial(_follow, offsets[:-1], table, places_of[root_of]), left, moves)
 
 
-def _follow(starts: Whole, table: Whole, roots: Whole, chosen: Whole) -> Whole:
+def _follow(starts: Ints, table: Ints, roots: Ints, chosen: Ints) -> Ints:
     return np.asarray(table[starts + chosen[roots]])
 
 
@@ -514,7 +514,7 @@ def _follow(starts: Whole, table: Whole, roots: Whole, chosen: Whole) -> Whole:
 # (Min-plus elimination; Bertele and Brioschi 1972, Nonserial Dynamic Programming.) It is exact because no limit speaks of these nodes. Two
 # neighbours get a new matrix only where it has no more entries than the two that go.
 
-_Step = tuple[int, tuple[int, ...], Whole]
+_Step = tuple[int, tuple[int, ...], Ints]
 """A node, its neighbours, and its best answer to each choice of theirs."""
 
 
@@ -554,7 +554,7 @@ def eliminate(core: Core) -> Reduced:
     return Reduced(replace(smaller, constant=smaller.constant + constant), partial(_answered, tuple(steps), left, len(core)), left, moves)
 
 
-def _moves(nodes: list[int]) -> Whole:
+def _moves(nodes: list[int]) -> Ints:
     return np.array(nodes, np.int64)[:, None]
 
 
@@ -566,7 +566,7 @@ def _pays(graph: Graph, node: int, neighbours: tuple[int, ...]) -> bool:
     return left * right <= len(graph.costs[node]) * (left + right)
 
 
-def _answer(graph: Graph, node: int, neighbours: tuple[int, ...]) -> tuple[Whole, Whole]:
+def _answer(graph: Graph, node: int, neighbours: tuple[int, ...]) -> tuple[Ints, Ints]:
     """The best strategy for each choice of the neighbours, and what it costs."""
     costs = graph.costs[node]
     for index, other in enumerate(neighbours):
@@ -578,7 +578,7 @@ def _answer(graph: Graph, node: int, neighbours: tuple[int, ...]) -> tuple[Whole
     return np.asarray(costs.argmin(axis=0)), np.asarray(costs.min(axis=0))
 
 
-def _answered(steps: tuple[_Step, ...], left: Whole, size: int, chosen: Whole) -> Whole:
+def _answered(steps: tuple[_Step, ...], left: Ints, size: int, chosen: Ints) -> Ints:
     found = np.zeros(size, np.int64)
     found[left] = chosen
     for node, neighbours, answer in reversed(steps):
@@ -659,5 +659,5 @@ def reduced(core: Core, tick: Callable[[], None] = lambda: None, seen: Seen = la
     return Reduction(core, partial(_all_back, tuple(reversed(ways))), before, size, taken_away)
 
 
-def _all_back(ways: tuple[Back, ...], chosen: Whole) -> Whole:
+def _all_back(ways: tuple[Back, ...], chosen: Ints) -> Ints:
     return reduce(lambda found, back: back(found), ways, chosen)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Ints, Mask
 from crossopt.formulation.sharding.core import Back, Core, NothingAllowedError, Reduced, needed_times, with_strategies
 from crossopt.formulation.sharding.dual import Dual, bound_of, fixed, message_offsets
 from crossopt.formulation.sharding.reductions import ContradictionError, reduced
@@ -28,7 +28,7 @@ class Branch:
     """The strategies of a node that the first part has."""
 
     node: int
-    first: Whole
+    first: Ints
 
 
 Step = Dual | Branch
@@ -120,8 +120,8 @@ class Recorder:
 
     def __init__(self, core: Core) -> None:
         self.nodes: list[int] = list(range(len(core)))
-        self.labels: list[Whole] = [np.arange(count) for count in core.counts.tolist()]
-        self.times: Whole | None = None
+        self.labels: list[Ints] = [np.arange(count) for count in core.counts.tolist()]
+        self.times: Ints | None = None
         """None as long as they are the first ones."""
         self.steps: list[Recorded] = []
 
@@ -131,7 +131,7 @@ class Recorder:
         other.nodes, other.labels, other.times, other.steps = list(self.nodes), list(self.labels), self.times, []
         return other
 
-    def without(self, moves: Whole) -> None:
+    def without(self, moves: Ints) -> None:
         """Forgets the strategies that the rows of these moves begin with."""
         for v in np.unique(moves[:, 0]).tolist() if len(moves) else ():
             self.labels[v] = np.delete(self.labels[v], moves[moves[:, 0] == v, 1])
@@ -226,6 +226,6 @@ def forbidding_price(time: int) -> Recorded:
     return ["dual", 1, [[time, FORBIDDEN]], []]
 
 
-def _dropped(node: int, labels: Whole, others: list[int]) -> Recorded:
+def _dropped(node: int, labels: Ints, others: list[int]) -> Recorded:
     """A strategy that goes, and where there is one, the other that makes it needless."""
     return ["needless", node, *(int(labels[s]) for s in others)]

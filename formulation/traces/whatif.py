@@ -8,7 +8,7 @@ from math import inf, lcm
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.traces import EDGES, Effect, Graph, Rescale, changed, ends_of_parts, joined_ends, order_of
 from crossopt.instances.traces.whatif import AMOUNTS, WhatIfQuestion, cost_of
 
@@ -134,7 +134,7 @@ class Group:
     """Operations that the same changes touch in the same way."""
 
     steps: tuple[Step, ...]
-    durations: Whole
+    durations: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,25 +176,25 @@ class Variants:
     least: int
     """Of paths that no change touches."""
 
-    def spans(self, states: Whole) -> Whole:
+    def spans(self, states: Ints) -> Ints:
         """Nanoseconds for each row of states, one state for each change."""
         if not len(states):
             return np.zeros(0, np.int64)
         return np.concatenate([self._batch(states[start : start + BATCH]) for start in range(0, len(states), BATCH)])
 
-    def _batch(self, states: Whole) -> Whole:
+    def _batch(self, states: Ints) -> Ints:
         tables = [_table(group, states) for group in self.groups]
         within, out = [states[:, bit] == IN for bit in range(self.changes)], [states[:, bit] == OUT for bit in range(self.changes)]
-        span, ends = np.full(len(states), self.least, np.int64), dict[int, Whole | int]()
+        span, ends = np.full(len(states), self.least, np.int64), dict[int, Ints | int]()
         for operation in self.operations:
-            begin: Whole | int = operation.release
+            begin: Ints | int = operation.release
             for wait in operation.waits:
                 came = ends[wait.before] + wait.delay
                 if wait.within or wait.without:
                     conditions = [*(within[bit] for bit in wait.within), *(out[bit] for bit in wait.without)]
                     came = np.where(np.logical_and.reduce(conditions), came, 0)
                 begin = np.maximum(begin, came)
-            took: Whole | int = operation.duration
+            took: Ints | int = operation.duration
             if operation.group >= 0:
                 table, column = tables[operation.group]
                 took = table[operation.row][column]
@@ -304,7 +304,7 @@ def _last_uses(order: Sequence[int], waits: dict[int, list[Wait]]) -> dict[int, 
     return found
 
 
-def _table(group: Group, states: Whole) -> tuple[Whole, Whole]:
+def _table(group: Group, states: Ints) -> tuple[Ints, Ints]:
     """Times of a group's operations for each different choice of the changes that touch it, and which one each state has."""
     own = sorted({change for change, _ in group.steps})
     codes = states[:, own] @ (3 ** np.arange(len(own), dtype=np.int64))
@@ -317,17 +317,17 @@ def _table(group: Group, states: Whole) -> tuple[Whole, Whole]:
     return times, column
 
 
-def rescaled(times: Whole, rescale: Rescale) -> Whole:
+def rescaled(times: Ints, rescale: Rescale) -> Ints:
     """Another time for each, rounded up."""
     first = np.minimum(times, rescale.latency)
-    found: Whole = _part(first, rescale.of_latency) + _part(times - first, rescale.factor) + rescale.more
+    found: Ints = _part(first, rescale.of_latency) + _part(times - first, rescale.factor) + rescale.more
     return found
 
 
-def _part(times: Whole, factor: Fraction) -> Whole:
+def _part(times: Ints, factor: Fraction) -> Ints:
     """ceil(factor times): first what the denominator divides, so that no product leaves 64 bits."""
     over, under = factor.numerator, factor.denominator
-    found: Whole = times // under * over - (-(times % under) * over // under)
+    found: Ints = times // under * over - (-(times % under) * over // under)
     return found
 
 
@@ -462,7 +462,7 @@ class Model:
     known: dict[Choice, int] = field(default_factory=dict, compare=False, repr=False)
     """Spans of the choices that were evaluated."""
 
-    def spans(self, choices: Sequence[Choice]) -> Whole:
+    def spans(self, choices: Sequence[Choice]) -> Ints:
         """Nanoseconds that each choice takes, or no less than which it takes."""
         return self.variants.spans(np.array([self._state(*choice) for choice in choices], np.int64).reshape(-1, self.rules.count))
 

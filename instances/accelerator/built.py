@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.fields import Area, AreaChoice, CountChoice, Doc, NonZero, Power, PowerChoice
@@ -49,7 +49,7 @@ class TechnologySection:
     def options(self) -> tuple[tuple[str, tuple[float, ...]], ...]:
         """Choices by name, those that are made."""
         names = ("compute_area", "compute_power", "registers_area", "l1_area", "l2_area", "l2_power", "hbm_stacks", "hbm_power")
-        return tuple((name, tuple(float(one) for one in getattr(self, name))) for name in names if getattr(self, name))
+        return tuple((name, tuple(float(item) for item in getattr(self, name))) for name in names if getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Rated:
         """Bytes of each chip for a network."""
         return np.asarray(np.maximum(self.hardware.dram.capacity - self.hardware.reserved_memory, 0.0))
 
-    def at(self, rows: Whole) -> "Rated":
+    def at(self, rows: Ints) -> "Rated":
         """Some of them."""
         return Rated(take(self.hardware, rows), self.fits[rows])
 
@@ -154,7 +154,7 @@ class BuiltChips:
 
     def chosen(self, places: Sequence[int]) -> dict[str, float]:
         """What is chosen of a chip."""
-        return {name: values[int(place)] for (name, values), place in zip(self.options, places, strict=True)}
+        return {name: values[int(index)] for (name, values), index in zip(self.options, places, strict=True)}
 
     def find(self, chosen: Mapping[str, float]) -> Rated:
         """The chip with these choices; a ValueError where there is none within the limits."""
@@ -166,7 +166,7 @@ class BuiltChips:
             return found
         raise ValueError("the chip is none of the question, or breaks its limits")
 
-    def every(self, most: int = MOST_SAMPLE) -> Whole:
+    def every(self, most: int = MOST_SAMPLE) -> Ints:
         """Places of all chips, or of a coarser grid of no more than so many."""
         steps = [np.arange(size) for size in self.sizes]
         while prod(map(len, steps)) > most:
@@ -174,7 +174,7 @@ class BuiltChips:
             steps[longest] = steps[longest][::2]
         return np.stack([column.ravel() for column in np.meshgrid(*steps, indexing="ij")], axis=1) if steps else np.zeros((1, 0), np.int64)
 
-    def rated(self, low: Whole, high: Whole) -> Rated:
+    def rated(self, low: Ints, high: Ints) -> Rated:
         """The best chips of boxes."""
         technology = self.usual.technology
         values = [np.array(values, np.float64) for _, values in self.options]

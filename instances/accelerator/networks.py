@@ -19,7 +19,7 @@ from crossopt.crossflow.accelerator import (
     network_cycles,
     operator_cycles,
 )
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.operator_costs import OPERATORS
 from crossopt.crossflow.operator_graph import Node, Weights, values_in
 from crossopt.crossflow.operator_graph import OperatorGraph as ImportedGraph
@@ -132,7 +132,7 @@ def _merged(layers: Sequence[Layer], details: Sequence[object]) -> tuple[tuple[L
     rows, found = dict[tuple[object, ...], int](), list[Layer]()
     kind_of = list[int]()
     for layer, detail in zip(layers, details, strict=True):
-        operators = tuple(replace(one, name="") for one in layer.operators)
+        operators = tuple(replace(operator, name="") for operator in layer.operators)
         key = (operators, layer.graph.before, layer.parameters, layer.activations, layer.output, detail)
         if key not in rows:
             rows[key] = len(found)
@@ -145,7 +145,7 @@ def chain_of(name: str, parts: Sequence[tuple[Layer, int]]) -> Network:
     """A network of layers in a row."""
     kinds = [row for row, (_, count) in enumerate(parts) for _ in range(count)]
     names = [layer.name if count == 1 else f"{layer.name}#{number}" for layer, count in parts for number in range(count)]
-    before = tuple((one - 1,) if one else () for one in range(len(kinds)))
+    before = tuple((index - 1,) if index else () for index in range(len(kinds)))
     return Network(name, tuple(layer for layer, _ in parts), tuple(names), tuple(kinds), before)
 
 
@@ -156,7 +156,7 @@ class Ideals:
     members: Mask
     within: Mask
 
-    def kinds(self, network: Network) -> Whole:
+    def kinds(self, network: Network) -> Ints:
         """Layers of each kind in each ideal."""
         own = np.zeros((len(network), len(network.kinds)), np.int64)
         own[np.arange(len(network)), list(network.kind_of)] = 1
@@ -166,8 +166,8 @@ class Ideals:
         """Bytes of a sample that leave each ideal, each output once."""
         users: list[list[int]] = [[] for _ in network.names]
         for layer, earlier in enumerate(network.before):
-            for one in earlier:
-                users[one].append(layer)
+            for item in earlier:
+                users[item].append(layer)
         sizes = [float(ceil(network.kinds[kind].output)) for kind in network.kind_of]
         return [
             sum(sizes[layer] for layer in np.flatnonzero(inside) if any(not inside[user] for user in users[layer]))
@@ -178,7 +178,7 @@ class Ideals:
 def ideals_of(network: Network) -> Ideals | None:
     """All ideals, smaller ones first; None if there are too many."""
     count = len(network)
-    needed = [sum(1 << one for one in earlier) for earlier in network.before]
+    needed = [sum(1 << item for item in earlier) for earlier in network.before]
     found, front = {0: None}, [0]
     while front:
         larger = dict[int, None]()
@@ -230,7 +230,7 @@ class _Builder:
     def add(self, name: str, size: int, *after: int, split: bool = True, functions: str) -> int:
         """Add a vector operator behind others, with the cycles of its functions."""
         names = functions.split("+")
-        cycles, backward = sum(FORWARD_CYCLES[one] for one in names), sum(BACKWARD_CYCLES.get(one, 1) for one in names)
+        cycles, backward = sum(FORWARD_CYCLES[name] for name in names), sum(BACKWARD_CYCLES.get(name, 1) for name in names)
         moved = float(BYTES * size * (max(len(after), 1) + 1))
         own = Stored(split=moved) if split else Stored(whole=moved)
         return self._added(Operator(name, "vector", size, cycles, backward, split, own), after)
@@ -258,7 +258,9 @@ class _Builder:
         return len(self.operators) - 1
 
     def graph(self) -> OperatorGraph:
-        return OperatorGraph(tuple(one.name for one in self.operators), tuple(one.cores for one in self.operators), tuple(self.before))
+        return OperatorGraph(
+            tuple(operator.name for operator in self.operators), tuple(operator.cores for operator in self.operators), tuple(self.before)
+        )
 
 
 def transformer_network(name: str, shape: Shape, rotary: bool) -> Network:
@@ -452,14 +454,14 @@ def network_in(graph: ImportedGraph, name: str) -> Network:
 def _layer(graph: ImportedGraph, members: Sequence[int], kept: Sequence[Sequence[str]], outputs: tuple[str, ...]) -> Layer:
     """The layer of some nodes, which run one after another."""
     nodes = [graph.nodes[number] for number in members]
-    weights = {one for node in nodes for one in node.weights}
+    weights = {weight for node in nodes for weight in node.weights}
     operators = tuple(_operator(graph, node) for node in nodes)
-    chain = tuple((one - 1,) if one else () for one in range(len(operators)))
+    chain = tuple((index - 1,) if index else () for index in range(len(operators)))
     return Layer(
         nodes[0].name,
         operators,
-        OperatorGraph(tuple(one.name for one in operators), tuple(one.cores for one in operators), chain),
-        Stored(float(BYTES * sum(prod(graph.weights[one].shape) for one in weights if graph.weights[one].trained))),
+        OperatorGraph(tuple(operator.name for operator in operators), tuple(operator.cores for operator in operators), chain),
+        Stored(float(BYTES * sum(prod(graph.weights[weight].shape) for weight in weights if graph.weights[weight].trained))),
         Stored(float(BYTES * sum(values_in((tensor,), graph.tensors) for number in members for tensor in kept[number]))),
         float(BYTES * values_in(outputs, graph.tensors)),
     )
@@ -469,7 +471,7 @@ def _shapes(graph: ImportedGraph, node: Node) -> tuple[object, ...]:
     """What the price of a node depends on."""
     shapes = tuple(tuple(graph.tensors[tensor] for tensor in side) for side in (node.inputs, node.outputs))
     flows_back = not set(graph.inputs).issuperset(node.inputs)
-    return node.operator, node.product, node.window, shapes, tuple(graph.weights[one].shape for one in node.weights), flows_back
+    return node.operator, node.product, node.window, shapes, tuple(graph.weights[weight].shape for weight in node.weights), flows_back
 
 
 def _groups(graph: ImportedGraph) -> list[list[int]]:
@@ -501,7 +503,7 @@ def _kept(graph: ImportedGraph) -> list[list[str]]:
         if kind.priced == "view" and node.inputs:
             origin |= {tensor: origin.get(node.inputs[0], node.inputs[0]) for tensor in node.outputs}
         every = {"nothing": (), "inputs": node.inputs, "outputs": node.outputs, "everything": node.inputs + node.outputs}[kind.keeps]
-        new = [one for one in dict.fromkeys(origin.get(tensor, tensor) for tensor in every) if one not in seen]
+        new = [item for item in dict.fromkeys(origin.get(tensor, tensor) for tensor in every) if item not in seen]
         seen.update(new)
         found.append(new)
     return found
@@ -515,7 +517,7 @@ def _operator(graph: ImportedGraph, node: Node) -> Operator:
     if kind.priced == "view":
         return Operator(node.name, "vector", 0, 1, 1)
     moved = Stored(split=float(BYTES * values_in((*node.inputs, *node.outputs), graph.tensors)))
-    weights = float(BYTES * sum(prod(graph.weights[one].shape) for one in node.weights))
+    weights = float(BYTES * sum(prod(graph.weights[weight].shape) for weight in node.weights))
     if node.product is not None and not narrow:
         cores: Cores = "both" if kind.priced == "attention" else "tensor"
         return Operator(node.name, cores, node.macs, 1, 2 if flows_back or cores == "both" else 1, moved=moved, weights=weights)

@@ -335,7 +335,7 @@ def read(written: Written) -> AcceleratorQuestion:
     ideals = [ideals_of(network) for network in networks]
     many = [network.name for network, own in zip(networks, ideals, strict=True) if own is None]
     written.refuse([("layers", f"the graph of {quoted(many[0])} has more than {MOST_IDEALS} places to cut (join layers)")] if many else [])
-    known = tuple(one for one in ideals if one is not None)
+    known = tuple(ideal for ideal in ideals if ideal is not None)
     return AcceleratorQuestion(name, file, tuple(networks), known, chips, built, tuple(equal), written.document)
 
 
@@ -484,14 +484,14 @@ def _listed(
         return None
     before: list[tuple[int, ...]] = [(row - 1,) if row else () for row in range(len(names))]
     for first, after, where in links:
-        faults += [(f"{where}.after", f"there is no layer {quoted(one)}") for one in after or () if one not in last_of]
+        faults += [(f"{where}.after", f"there is no layer {quoted(item)}") for item in after or () if item not in last_of]
         if after is not None:
-            before[first] = tuple(last_of[one] for one in after if one in last_of)
+            before[first] = tuple(last_of[item] for item in after if item in last_of)
     order = topological(names, before, lambda one: faults.append((f"{path}layers", f"the graph of layers has a cycle through {one}")))
     if len(faults) > began:
         return None
-    place = {row: number for number, row in enumerate(order)}
-    moved = tuple(tuple(sorted(place[one] for one in before[row])) for row in order)
+    index = {row: number for number, row in enumerate(order)}
+    moved = tuple(tuple(sorted(index[item] for item in before[row])) for row in order)
     found = Network(name, tuple(kind_rows), tuple(names[row] for row in order), tuple(kind_of[row] for row in order), moved)
     _size_faults(file, f"{path}layers", found, faults)
     return found if len(faults) == began else None
@@ -499,28 +499,28 @@ def _listed(
 
 def _layer(file: AcceleratorFile, where: str, section: LayerSection, faults: list[tuple[str, str]]) -> Layer:
     """A layer of a file, its operators in topological order."""
-    names = [one.name for one in section.operators]
+    names = [operator.name for operator in section.operators]
     if not names:
         faults.append((f"{where}.operators", "a layer has one operator at the least"))
     if len(names) > MOST_OPERATORS:
         faults.append((f"{where}.operators", f"{len(names):,} operators are more than {MOST_OPERATORS}"))
-    twice = [one for row, one in enumerate(names) if one in names[:row]]
+    twice = [item for row, item in enumerate(names) if item in names[:row]]
     if twice:
         faults.append((f"{where}.operators", f"two operators are called {quoted(twice[0])}"))
     before = list[tuple[int, ...]]()
-    for row, one in enumerate(section.operators):
-        unknown = [other for other in one.after or () if other not in names]
+    for row, item in enumerate(section.operators):
+        unknown = [other for other in item.after or () if other not in names]
         if unknown:
             faults.append((f"{where}.operators[{row}].after", f"there is no operator {quoted(unknown[0])}"))
-        direct = ([row - 1] if row else []) if one.after is None else [names.index(other) for other in one.after if other in names]
+        direct = ([row - 1] if row else []) if item.after is None else [names.index(other) for other in item.after if other in names]
         before.append(tuple(sorted(set(direct))))
     order = topological(names, before, lambda one: faults.append((f"{where}.operators", f"the operators have a cycle through {one}")))
-    place = {row: number for number, row in enumerate(order)}
+    index = {row: number for number, row in enumerate(order)}
     operators = tuple(_operator(section.operators[row]) for row in order)
     graph = OperatorGraph(
-        tuple(one.name for one in operators),
-        tuple(one.cores for one in operators),
-        tuple(tuple(sorted(place[one] for one in before[row])) for row in order),
+        tuple(operator.name for operator in operators),
+        tuple(operator.cores for operator in operators),
+        tuple(tuple(sorted(index[item] for item in before[row])) for row in order),
     )
     return Layer(
         section.name, operators, graph, Stored(float(section.parameters)), Stored(float(section.activations)), float(section.output)

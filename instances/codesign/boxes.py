@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.hardware import Hardware, headroom_of, take
@@ -34,7 +34,7 @@ class Grid:
 
     names: tuple[str, ...]
     options: tuple[Array, ...]
-    order: tuple[Whole, ...]
+    order: tuple[Ints, ...]
     """For each option, its index in the question."""
 
     @property
@@ -50,8 +50,8 @@ class Grid:
 class Boxes:
     """Boxes as rows of indices with one column per choice; both ends are included."""
 
-    low: Whole
-    high: Whole
+    low: Ints
+    high: Ints
 
     def __len__(self) -> int:
         return len(self.low)
@@ -86,13 +86,13 @@ def full_box(space: Grid) -> Boxes:
     return Boxes(np.zeros((1, len(space.sizes)), np.int64), np.array([[size - 1 for size in space.sizes]], np.int64).reshape(1, -1))
 
 
-def point_number(space: Grid, places: Whole) -> int:
+def point_number(space: Grid, places: Ints) -> int:
     """The number of a hardware point, as counted in `instances.codesign.space`."""
     originals = [int(order[index]) for order, index in zip(space.order, places, strict=True)]
     return int(np.ravel_multi_index(originals, space.sizes)) if originals else 0
 
 
-def option_indices(space: Grid, point: int) -> Whole:
+def option_indices(space: Grid, point: int) -> Ints:
     """The indices of a hardware point."""
     originals = np.unravel_index(point, space.sizes) if space.sizes else ()
     return np.array([int(np.flatnonzero(order == index)[0]) for order, index in zip(space.order, originals, strict=True)], np.int64)
@@ -105,13 +105,13 @@ def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     return replace(chips, alive=np.logical_and.reduce([chips.alive, *(other.alive for _, other in others)]), others=others)
 
 
-def corners_in(chips: Corners, rows: Whole) -> Corners:
+def corners_in(chips: Corners, rows: Ints) -> Corners:
     """Some of the devices, under each set of constants."""
     others = tuple((other, corners_in(same, rows)) for other, same in chips.others)
     return Corners(take(chips.hardware, rows), chips.alive[rows], others)
 
 
-def chips_at(instance: Instance, points: Whole) -> Corners:
+def chips_at(instance: Instance, points: Ints) -> Corners:
     """Devices of some points under one set of constants."""
     if isinstance(instance.hardware, Hardware):
         hardware = as_arrays(with_prices(instance, instance.hardware), len(points))
@@ -202,7 +202,7 @@ def root_box(instance: Instance) -> Boxes:
     return tightened(instance, space, full_box(space))
 
 
-def _slices(boxes: Boxes) -> tuple[Whole, Whole, Whole, Whole]:
+def _slices(boxes: Boxes) -> tuple[Ints, Ints, Ints, Ints]:
     """Parts of every open choice of every box, at most `_PARTS` of about equal size: box, choice, first and last index."""
     widths = np.where(boxes.high > boxes.low, boxes.high - boxes.low + 1, 0)
     rows, choices = np.nonzero(widths)
@@ -214,7 +214,7 @@ def _slices(boxes: Boxes) -> tuple[Whole, Whole, Whole, Whole]:
     return rows, choices, start + number * width // parts, start + (number + 1) * width // parts - 1
 
 
-def _values(space: Grid, places: Whole) -> dict[str, Array]:
+def _values(space: Grid, places: Ints) -> dict[str, Array]:
     return {name: values[places[:, column]] for column, (name, values) in enumerate(zip(space.names, space.options, strict=True))}
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Real, Whole
+from crossopt.crossflow.arrays import Array, Ints, Real
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.device import Architecture, device_from
 from crossopt.crossflow.dies import package_area_of, perimeter_of
@@ -17,7 +17,7 @@ from crossopt.instances.catalogue.chips import PART_OF, placed, split_of, used_d
 from crossopt.instances.codesign.instance import FreeHardware, Join, Options
 
 
-def generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Made]:
+def generated(free: FreeHardware, points: Ints) -> tuple[Hardware, Made]:
     """The devices of the points and their composition. Budgets are not considered, so that a larger one never removes a design."""
     chosen = _chosen(free.options, points)
     split = split_of(free, chosen)
@@ -106,6 +106,6 @@ def clock_of(free: FreeHardware, chosen: Mapping[str, float]) -> float:
     return float(np.max(generate(free.technology, split).core.frequency))
 
 
-def _chosen(options: Options, points: Whole) -> dict[str, Array]:
+def _chosen(options: Options, points: Ints) -> dict[str, Array]:
     places = np.unravel_index(points, [len(values) for _, values in options]) if options else ()
     return {name: np.array(values, np.float64)[index] for (name, values), index in zip(options, places, strict=True)}

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Ints, Mask
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import CANONICAL_SETTINGS, END_STAGES, PLACEMENTS, Plans, code
 from crossopt.crossflow.recomputation import BEST, meaning_of, mode_for, mode_name, number_of, sets_that_save
@@ -193,12 +193,12 @@ def with_settings(plans: Plans, settings: dict[str, int]) -> Plans:
     return replace(plans, **{name: np.full(len(plans), number, np.int64) for name, number in settings.items()})
 
 
-def comings(instance: Instance, plans: Plans, name: str) -> tuple[Whole, Mask]:
+def comings(instance: Instance, plans: Plans, name: str) -> tuple[Ints, Mask]:
     """What each option of a setting (columns) comes to at each plan (rows), and which are the first to come to that.
 
     The others are no plans of their own; nor are those that do not come to themselves where the question has a setting `only` so."""
     codes = np.array(codes_of(instance, name), np.int64)
-    came: Whole = np.broadcast_to(codes, (len(plans), len(codes)))
+    came: Ints = np.broadcast_to(codes, (len(plans), len(codes)))
     if name not in CANONICAL_SETTINGS:
         return came, np.ones(came.shape, bool)
     model = cast("Transformer", instance.workload)
@@ -210,14 +210,14 @@ def comings(instance: Instance, plans: Plans, name: str) -> tuple[Whole, Mask]:
     return came, first
 
 
-def _meant(model: Transformer, plans: Plans, name: str, number: int) -> Whole:
+def _meant(model: Transformer, plans: Plans, name: str, number: int) -> Ints:
     """What an option says of each plan: layers of an end below 0 are so many fewer than the even share, which stays where none are left."""
     if name not in END_STAGES or number >= 0:
         return np.full(len(plans), number, np.int64)
     return np.maximum(model.stack // plans.pipeline + number, 0)
 
 
-def _to_the_letter(came: Whole, codes: Whole) -> Mask:
+def _to_the_letter(came: Ints, codes: Ints) -> Mask:
     """Which options come to themselves, or to what they say of the plan."""
     found: Mask = (came == codes) | ((codes < 0) & (came > 0))
     return found

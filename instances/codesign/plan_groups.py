@@ -14,7 +14,7 @@ from typing import cast
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole, distinct
+from crossopt.crossflow.arrays import Ints, distinct
 from crossopt.crossflow.hardware import take
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.plan import CONCESSION_RULES_ON, CONCESSIONS, Plan, Plans, concession_rules, costs_only, joined, rows_of, rules
@@ -48,7 +48,7 @@ class Families:
 
     heads: AnyPlans
     """The plan that bounds each family: no member is faster on any device. Settings other than concessions are those of the members."""
-    counts: Whole
+    counts: Ints
     """Number of members of each family."""
 
     def __len__(self) -> int:
@@ -115,7 +115,7 @@ def _without_concessions(instance: Instance) -> Instance:
     return replace(instance, plan_options=options, stack=stack)
 
 
-def _members(instance: Instance, plain: Plans) -> Whole:
+def _members(instance: Instance, plain: Plans) -> Ints:
     """Number of combinations of concessions that satisfy the rules about them. The counts of those that no rule joins multiply. Plans that
     agree in all settings which these rules mention are counted once."""
     counts = np.ones(len(plain), np.int64)
@@ -127,7 +127,7 @@ def _members(instance: Instance, plain: Plans) -> Whole:
     return counts
 
 
-def _combinations_of(instance: Instance, plain: Plans, names: tuple[str, ...], stack: Stack | None) -> Whole:
+def _combinations_of(instance: Instance, plain: Plans, names: tuple[str, ...], stack: Stack | None) -> Ints:
     """Number of combinations of these concessions that satisfy the rules about them, of each plan."""
     model, count = cast("Transformer", instance.workload), np.zeros(len(plain), np.int64)
     coming = [comings(instance, plain, name) for name in names]
@@ -285,7 +285,7 @@ def _broken(instance: Instance, plans: Plans) -> Counter[str]:
 
 def _broken_by(instance: Instance, plans: Plans) -> tuple[Counter[str], int]:
     """How many plans violate each rule, and how many none."""
-    valid: Whole = np.ones(len(plans), bool)
+    valid: Ints = np.ones(len(plans), bool)
     counts = Counter[str]()
     for sentence, column in plan_rules(instance, plans):
         valid &= column
@@ -348,7 +348,7 @@ def _never_kept(instance: Instance) -> list[str]:
     return [sentence for sentence, can_hold in satisfiable.items() if not can_hold]
 
 
-def _combination_blocks(instance: Instance, layouts: Whole) -> Iterator[Plans]:
+def _combination_blocks(instance: Instance, layouts: Ints) -> Iterator[Plans]:
     """All combinations of these layouts with all other settings."""
     total = combined(instance, layouts)
     for start in range(0, total, _AT_ONCE):

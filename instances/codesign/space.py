@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask, Real
 from crossopt.crossflow.cost import Made, device_price
 from crossopt.crossflow.hardware import Hardware, Link, Memory, take
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
@@ -67,7 +67,7 @@ class Devices:
 
     hardware: Hardware
     """Devices as arrays over the buildable points."""
-    points: Whole
+    points: Ints
     """Numbers of the points in the whole space."""
     unbuilt: int
     """Number of points without cores, memory or links."""
@@ -129,7 +129,7 @@ def combinations(instance: Instance) -> int:
     return combined(instance, layouts_of(instance))
 
 
-def combined(instance: Instance, layouts: Whole) -> int:
+def combined(instance: Instance, layouts: Ints) -> int:
     return len(layouts) * prod(len(values) for _, values in _other_options(instance))
 
 
@@ -197,19 +197,19 @@ class _Gathered(Plans):
 
     __slots__ = ("rows", "source")
     source: Plans
-    rows: Whole
+    rows: Ints
 
     @classmethod
-    def of(cls, source: Plans, rows: Whole, name: str, column: Whole) -> "_Gathered":
+    def of(cls, source: Plans, rows: Ints, name: str, column: Ints) -> "_Gathered":
         found = cls.__new__(cls)
         for field, value in (("source", source), ("rows", rows), (name, column)):
             object.__setattr__(found, field, value)
         return found
 
-    def __getattr__(self, name: str) -> Whole:
+    def __getattr__(self, name: str) -> Ints:
         if name not in PLAN_FIELDS:
             raise AttributeError(name)
-        column: Whole = getattr(self.source, name).take(self.rows)
+        column: Ints = getattr(self.source, name).take(self.rows)
         object.__setattr__(self, name, column)
         return column
 
@@ -268,7 +268,7 @@ def draw_plans(instance: Instance, random: "np.random.Generator", most: int) -> 
     return _all_of(instance, layouts)
 
 
-def _all_of(instance: Instance, layouts: Whole) -> Plans:
+def _all_of(instance: Instance, layouts: Ints) -> Plans:
     """The plans with these layouts, all at once."""
     plans = plans_numbered(instance, layouts, np.arange(combined(instance, layouts)))
     return rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
@@ -325,7 +325,7 @@ def _hardware_options(instance: Instance) -> Options:
     return instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
 
 
-def layouts_of(instance: Instance) -> Whole:
+def layouts_of(instance: Instance) -> Ints:
     """Degrees of tensor, context, pipeline and data parallelism whose product is the number of devices, one row each."""
     options, count = dict(instance.plan_options), instance.cluster.devices
     names = ("tensor", "context", "pipeline") if isinstance(instance.workload, Transformer) else ("rows", "columns", "layers")
@@ -343,7 +343,7 @@ def _other_options(instance: Instance) -> Options:
     return tuple((name, values) for name, values in instance.plan_options if name not in degrees)
 
 
-def sound_layouts(instance: Instance) -> Whole:
+def sound_layouts(instance: Instance) -> Ints:
     """Layouts valid with all other settings at their defaults; other settings only add conditions."""
     layouts = layouts_of(instance)
     return layouts[keeps_rules(of_layouts(instance), plain(layouts))]
@@ -354,7 +354,7 @@ def of_layouts(instance: Instance) -> Instance:
     return instance if instance.stack is None else replace(instance, stack=instance.stack.about_only(LAYOUT))
 
 
-def plain(layouts: Whole) -> Plans:
+def plain(layouts: Ints) -> Plans:
     """The layouts with all other settings at their defaults."""
     columns = {name: np.full(len(layouts), number, np.int64) for name, number in _DEFAULTS}
     columns.update(zip(("tensor", "context", "pipeline", "data"), layouts.T, strict=True))
@@ -379,13 +379,13 @@ MEANT: dict[str, dict[str, int]] = {"shard": {"zero": 1}, "expert_exchange": {"e
 """Settings that depend on another setting, in addition to degrees."""
 
 
-def plans_numbered(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
+def plans_numbered(instance: Instance, layouts: Ints, numbers: Ints) -> Plans:
     """The combinations with these numbers as columns, without equivalents of earlier ones."""
     others = _other_options(instance)
     shape = (len(layouts), *(len(values) for _, values in others))
     places = np.unravel_index(numbers, shape)
     columns = dict(zip(("tensor", "context", "pipeline", "data"), layouts[places[0]].T, strict=True))
-    own, number, bare = np.ones(len(numbers), bool), dict[str, Whole](), plain(layouts)
+    own, number, bare = np.ones(len(numbers), bool), dict[str, Ints](), plain(layouts)
     for (name, _), picked in zip(others, places[1:], strict=True):
         came, first = comings(instance, with_settings(bare, MEANT.get(name, {})), name)
         columns[name], own, number[name] = came[places[0], picked], own & first[places[0], picked], picked

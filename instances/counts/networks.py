@@ -152,10 +152,10 @@ def entries_of(hardware: Mapping[str, str | None], written: Written) -> dict[str
     """What is known of kinds of devices, by their own names or others that are given; an InstanceError where one is unknown."""
     found = dict[str, DeviceEntry]()
     for kind, other in hardware.items():
-        place = f"devices.{kind}" if other is None else f"devices.{kind}.hardware"
+        index = f"devices.{kind}" if other is None else f"devices.{kind}.hardware"
         try:
-            with written.reading(place):
+            with written.reading(index):
                 found[kind], _ = device_or_file(other or kind, written.files)
         except (UnknownNameError, ValueError) as error:
-            raise written.refused([written.fault(place, str(error))]) from error
+            raise written.refused([written.fault(index, str(error))]) from error
     return found

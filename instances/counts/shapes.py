@@ -243,11 +243,11 @@ def _faults(file: InstancesFile) -> Iterator[tuple[str, str]]:
             yield f"interference.{count}", "a factor above 0 is needed"
     if not isinstance(file.profile, str):
         places = dict[tuple[int, int], int]()
-        for place, row in enumerate(file.profile):
+        for index, row in enumerate(file.profile):
             shape = row.threads, row.batch
             if shape in places:
-                yield f"profile[{place}]", _twice(*shape, f"as item {places[shape]}")
-            places.setdefault(shape, place)
+                yield f"profile[{index}]", _twice(*shape, f"as item {places[shape]}")
+            places.setdefault(shape, index)
 
 
 def _profile_faults(file: InstancesFile, latencies: Mapping[tuple[int, int], Fraction]) -> Iterator[tuple[str, str]]:

@@ -141,7 +141,7 @@ def priced(table: Table, option: Option, choices: Choices, group: Group) -> Pric
 
 def devices_of(spread: Spread, places: Sequence[int], per_node: int, devices: int) -> Iterator[int]:
     """Devices that hold a piece, once for each piece that they hold; places are devices, or nodes."""
-    for place in places:
-        yield from range(place * per_node, (place + 1) * per_node) if spread == "node" else (place,)
+    for index in places:
+        yield from range(index * per_node, (index + 1) * per_node) if spread == "node" else (index,)
     if spread == "all":
         yield from range(devices)

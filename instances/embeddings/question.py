@@ -226,8 +226,8 @@ class EmbeddingsQuestion:
         """Priced options by type."""
         first = dict(zip(reversed(self.types), reversed(self.tables), strict=True))
         return tuple(
-            tuple(priced(first[place], option, self.choices, self.group) for option in options_of(first[place], self.choices, self.group))
-            for place in range(len(first))
+            tuple(priced(first[index], option, self.choices, self.group) for option in options_of(first[index], self.choices, self.group))
+            for index in range(len(first))
         )
 
     @property
@@ -368,9 +368,9 @@ def _faults(file: EmbeddingsFile) -> Iterator[tuple[str, str]]:
 def _faults_of_tables(file: EmbeddingsFile, tables: tuple[Table, ...]) -> Iterator[tuple[str, str]]:
     if isinstance(file.tables, TablesSection):
         return
-    for place, table in enumerate(tables):
+    for index, table in enumerate(tables):
         for message in faults_of_table(table):
-            yield f"tables[{place}].{message.partition(':')[0]}", message.partition(": ")[2]
+            yield f"tables[{index}].{message.partition(':')[0]}", message.partition(": ")[2]
     for message in faults_of_names([table.name for table in tables]):
         yield "tables", message
 
@@ -408,7 +408,7 @@ def _faults_of_dense(question: EmbeddingsQuestion) -> Iterator[tuple[str, str]]:
 def _faults_of_options(question: EmbeddingsQuestion) -> Iterator[tuple[str, str]]:
     """Tables without any option, and cuts of columns that suit no table."""
     first = dict(zip(reversed(question.types), reversed(question.tables), strict=True))
-    bare = [first[place] for place, options in enumerate(question.options) if not options]
+    bare = [first[index] for index, options in enumerate(question.options) if not options]
     if bare:
         table, narrowest = bare[0], question.choices.narrowest
         more = f", nor for {len(bare) - 1} more" if len(bare) > 1 else ""

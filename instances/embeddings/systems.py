@@ -113,7 +113,7 @@ def space_of(question: EmbeddingsQuestion) -> Space:
         costs = {pair: dense_figures(question, first, pair) for pair in pairs}
         pairs.sort(key=lambda pair: (costs[pair][1], costs[pair][0]))
         if all(len(own) == 1 for own in axes):
-            pairs = [pair for place, pair in enumerate(pairs) if all(costs[pair][0] < costs[other][0] for other in pairs[:place])]
+            pairs = [pair for index, pair in enumerate(pairs) if all(costs[pair][0] < costs[other][0] for other in pairs[:index])]
     return Space(tuple(axes), tuple(pairs))
 
 
@@ -176,9 +176,9 @@ def at(question: EmbeddingsQuestion, parts: Sequence[Part], dense: int) -> Embed
 def chosen_parts(question: EmbeddingsQuestion, system: System) -> list[Part]:
     """The parts of a choice; a ValueError where the question has none of these places."""
     axes = all_parts(question)
-    if len(system.parts) != len(axes) or any(not 0 <= place < len(own) for place, own in zip(system.parts, axes, strict=True)):
+    if len(system.parts) != len(axes) or any(not 0 <= index < len(own) for index, own in zip(system.parts, axes, strict=True)):
         raise ValueError("a node has a part of each list of the question")
-    return [own[place] for place, own in zip(system.parts, axes, strict=True)]
+    return [own[index] for index, own in zip(system.parts, axes, strict=True)]
 
 
 def fixed_at(question: EmbeddingsQuestion, system: System) -> EmbeddingsQuestion:

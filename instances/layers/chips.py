@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.generator import Split as AreaSplit
 from crossopt.crossflow.generator import generate
@@ -58,7 +58,7 @@ class Family:
 
     formats: dict[str, Hardware]
     """Arrays over the chips."""
-    points: Whole
+    points: Ints
     """Places of the chips in the grid."""
 
 
@@ -152,7 +152,7 @@ def _family(
     technology: Technology,
     efficiency: Efficiency,
     rates: Mapping[str, float],
-    points: Whole,
+    points: Ints,
     levels: int,
 ) -> Family:
     """The chips of all points whose cores compute in these formats, with links of so many levels of a network."""
@@ -321,7 +321,7 @@ class _Figures:
     split: Split = _WHOLE
     networks: tuple[SplitPricing, ...] = ()
     """Prices of what is sent, by number of the network; none where nothing is split."""
-    network_of: Whole | None = None
+    network_of: Ints | None = None
     """The number of each chip's network."""
 
     def of(self, node: Node, dtype: str) -> dict[str, Array | float]:
@@ -343,7 +343,7 @@ class _Figures:
         return found
 
 
-def _networks(pricing: SplitPricing, family: Family) -> tuple[tuple[SplitPricing, ...], Whole]:
+def _networks(pricing: SplitPricing, family: Family) -> tuple[tuple[SplitPricing, ...], Ints]:
     """Prices of what is sent for each network that chips have, and the number of each chip's network. Of very many networks those that are
     nearly alike are one, of the highest bandwidth."""
     links = family.formats[pricing.base].links

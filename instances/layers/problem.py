@@ -21,7 +21,7 @@ from sys import float_info
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 
 FIGURES = ("time", "energy", "size", "memory", "bops", "quality")
 GREATEST_TOTAL = 1 << 52
@@ -36,7 +36,7 @@ class Link:
 
     first: int
     second: int
-    uses: Whole
+    uses: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ class Problem:
     figures: tuple[str, ...]
     decimals: tuple[int, ...]
     """Decimal places k of each figure, whose unit is 10^-k; negative for tens and more."""
-    uses: tuple[Whole, ...]
+    uses: tuple[Ints, ...]
     """Of each layer: [strategies, figures]."""
     links: tuple[Link, ...]
     limits: tuple[int | None, ...]
@@ -104,7 +104,7 @@ def problem_of(written: Written) -> Problem:
             kinds[key] = len(kinds), _pair_table(found, first, second, figures)
         link_kinds.append(kinds[key][0])
     pair_tables, counts = [table for _, table in kinds.values()], Counter(link_kinds)
-    decimals, columns = list[int](), list[tuple[list[Whole], list[Whole]]]()
+    decimals, columns = list[int](), list[tuple[list[Ints], list[Ints]]]()
     for number, name in enumerate(figures):
         own, between = [table[..., number] for table in tables], [table[..., number] for table in pair_tables]
         repeated = [(table, counts[kind]) for kind, table in enumerate(between)]
@@ -172,7 +172,7 @@ def _decimals(name: str, tables: Sequence[tuple[Table, int]], limit: float | Non
     return min(max(needed, 0), next(fits))
 
 
-def _units(table: Table, digits: int, rounding: str) -> Whole:
+def _units(table: Table, digits: int, rounding: str) -> Ints:
     scale = Decimal(10) ** digits
     found = [int((entry * scale).to_integral_value(rounding, _DIGITS)) for entry in table.ravel()]
     return np.array(found, np.int64).reshape(table.shape)

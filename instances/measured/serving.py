@@ -172,7 +172,8 @@ def read_served(path: str | Path) -> ServedRuns:
     """The rows of a CSV file; an InstanceError if it is no table of measured serving."""
     outcomes = [_outcome(cells) for cells in read_table(path, REQUIRED, {*REQUIRED, *_FURTHER}, "measured setting").lines]
     return ServedRuns(
-        tuple(one for one in outcomes if isinstance(one, Served)), tuple(one for one in outcomes if isinstance(one, RejectedRow))
+        tuple(outcome for outcome in outcomes if isinstance(outcome, Served)),
+        tuple(outcome for outcome in outcomes if isinstance(outcome, RejectedRow)),
     )
 
 
@@ -303,9 +304,9 @@ def _plain(name: str) -> str:
 
 
 def _one_of(word: str, known: Collection[EngineName], what: str) -> EngineName:
-    for one in known:
-        if word == one:
-            return one
+    for item in known:
+        if word == item:
+            return item
     raise ValueError(f"{what}: {quoted(word)} is unknown (one of {', '.join(known)})")
 
 

@@ -165,10 +165,10 @@ def graph_of(
             source, target = (quoted(names[node]) for node in backwards[0])
             faults.add("edges", f"{target} reads {source}, which comes after it (list nodes in the order in which they run)")
     decimals = [Decimal(repr(time)) for time in times]
-    places = max((-min(int(one.normalize().as_tuple().exponent), 0) for one in decimals), default=0)
+    places = max((-min(int(decimal.normalize().as_tuple().exponent), 0) for decimal in decimals), default=0)
     if places > MOST_PLACES:
         faults.add("nodes", f"times have up to {places} decimal places, of which {MOST_PLACES} are read (give them in a smaller unit)")
-    whole = [int(one.scaleb(places)) for one in decimals]
+    whole = [int(decimal.scaleb(places)) for decimal in decimals]
     for what, figures in (("times", whole), ("bytes", sizes), ("workspaces", workspaces)):
         if sum(figures) >= GREATEST:
             faults.add("nodes", f"the {what} add up to 2^53 or more, where sums are no longer exact (give them in a larger unit)")
@@ -216,7 +216,7 @@ def graph_in(text: str, source: str) -> MemoryGraph:
     order = (
         sorted(range(len(nodes)), key=lambda row: nodes[row]["id"]) if all(type(node["id"]) is int for node in nodes) else range(len(nodes))
     )
-    places = {row: place for place, row in enumerate(order)}
+    places = {row: index for index, row in enumerate(order)}
     listed = [nodes[row] for row in order]
     figures = {key: [_figure(node, key, row, faults) for row, node in zip(order, listed, strict=True)] for key in _NODE_KEYS}
     arcs = list[tuple[int, int]]()
@@ -291,30 +291,30 @@ def memory_graph(graph: OperatorGraph, hardware: str, precision: Precision, trai
     forward, backward = (_nanoseconds(side.time) for side in (costs.forward, costs.backward))
     nodes = [(row, node) for row, node in enumerate(graph.nodes) if not _is_view(node)]
     origin = _origins(graph)
-    makers = {tensor: place for place, (_, node) in enumerate(nodes) for tensor in node.outputs}
+    makers = {tensor: index for index, (_, node) in enumerate(nodes) for tensor in node.outputs}
     reads = [sorted({makers[one] for name in node.inputs if (one := origin.get(name, name)) in makers}) for _, node in nodes]
     sizes = [width * values_in(node.outputs, graph.tensors) for _, node in nodes]
-    names, times, inputs = [node.name for _, node in nodes], [forward[row] for row, _ in nodes], [tuple(one) for one in reads]
+    names, times, inputs = [node.name for _, node in nodes], [forward[row] for row, _ in nodes], [tuple(read) for read in reads]
     if training:
         users: list[list[int]] = [[] for _ in nodes]
-        for place, sources in enumerate(reads):
+        for index, sources in enumerate(reads):
             for source in sources:
-                users[source].append(place)
+                users[source].append(index)
         twins = dict[int, int]()
-        for place in reversed(range(len(nodes))):
-            row, node = nodes[place]
+        for index in reversed(range(len(nodes))):
+            row, node = nodes[index]
             kept = {makers[one] for name in _kept(node) if (one := origin.get(name, name)) in makers}
-            twins[place] = len(names)
-            inputs.append(tuple(sorted(kept | {twins[user] for user in users[place]} | ({place} if not users[place] else set()))))
+            twins[index] = len(names)
+            inputs.append(tuple(sorted(kept | {twins[user] for user in users[index]} | ({index} if not users[index] else set()))))
             names.append(f"grad {node.name}")
             times.append(backward[row])
-            sizes.append(sum(sizes[source] for source in reads[place]))
-    weights = width * sum(prod(one.shape) for one in graph.weights.values())
+            sizes.append(sum(sizes[source] for source in reads[index]))
+    weights = width * sum(prod(item.shape) for item in graph.weights.values())
     trained = graph.parameters if training else 0
     entering = width * values_in(graph.inputs, graph.tensors)
     parts = (("weights", weights), ("weight gradients", width * trained), ("optimizer", _ADAM[width] * trained), ("inputs", entering))
     count = len(names)
-    backwards = tuple(place >= len(nodes) for place in range(count))
+    backwards = tuple(index >= len(nodes) for index in range(count))
     return MemoryGraph(
         tuple(names),
         tuple(times),

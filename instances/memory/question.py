@@ -302,7 +302,7 @@ def _graph(file: MemoryFile, written: Written) -> MemoryGraph:
     faults.end()
     if found is None:
         raise AssertionError
-    return replace(found, constant=tuple(place for place, node in enumerate(nodes.values()) if node.constant))
+    return replace(found, constant=tuple(index for index, node in enumerate(nodes.values()) if node.constant))
 
 
 def _links_of(nodes: Mapping[str, NodeSection], faults: FaultList) -> tuple[list[tuple[int, int]], list[tuple[str, str, int, int]]]:
@@ -316,7 +316,7 @@ def _links_of(nodes: Mapping[str, NodeSection], faults: FaultList) -> tuple[list
                 faults.add(f"nodes.{name}.{key}", f"{value} is no whole number of bytes below 2^53")
         if node.time >= GREATEST:
             faults.add(f"nodes.{name}.time", f"{node.time} is 2^53 or more, where numbers are no longer exact (give it in a larger unit)")
-        named = [(f"after[{place}]", source) for place, source in enumerate(node.after)]
+        named = [(f"after[{index}]", source) for index, source in enumerate(node.after)]
         named += [(key, source) for key in STORAGE_KEYS if (source := getattr(node, key)) is not None]
         for key, source in named:
             if source not in rows:

@@ -330,11 +330,11 @@ def _followed(old: Shape, new: Shape, result: Shape) -> Shape | None:
     """Sizes that a tensor is reshaped to, once lengths of it changed; None where they cannot be told."""
     found = list(result)
     for axis in (axis for axis in range(len(old)) if new[axis] != old[axis]):
-        behind = [place for place in range(len(result)) if prod(result[:place]) == prod(old[:axis]) and result[place] % old[axis] == 0]
+        behind = [index for index in range(len(result)) if prod(result[:index]) == prod(old[:axis]) and result[index] % old[axis] == 0]
         if not behind:
             return None
-        place = axis if axis in behind else behind[0]
-        found[place] = found[place] // old[axis] * new[axis]
+        index = axis if axis in behind else behind[0]
+        found[index] = found[index] // old[axis] * new[axis]
     return tuple(found)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Doc, Duration, Positive, Prose
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.operator_costs import columns_of, graph_costs
@@ -48,10 +48,10 @@ class Graph:
     transfer: Array
     """Milliseconds to move the output of the node between an accelerator and the host's memory."""
     backward: Mask
-    colour: Whole
+    colour: Ints
     """Nodes of equal number run on one device."""
-    source: Whole
-    target: Whole
+    source: Ints
+    target: Ints
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -95,7 +95,7 @@ class PlacementQuestion:
 _UNPLACED = -1
 
 
-def read_split(path: Path, question: PlacementQuestion) -> Whole:
+def read_split(path: Path, question: PlacementQuestion) -> Ints:
     """The device of every node; an InstanceError with every fault."""
     document = read_json(text_of(path), str(path))
     faults: list[Fault] = []
@@ -155,7 +155,7 @@ def _device_nodes(document: dict[str, Any], key: str, first: int, count: int, fa
             yield f"{key}[{index}].nodes", str(node), first + index
 
 
-def _follow(question: PlacementQuestion, device_of: Whole) -> None:
+def _follow(question: PlacementQuestion, device_of: Ints) -> None:
     """Put nodes without a device where their colour is."""
     colour = question.graph.colour
     where = {int(node_colour): int(device) for node_colour, device in zip(colour, device_of, strict=True) if device != _UNPLACED}
@@ -288,7 +288,7 @@ class _Columns:
     cpu: Array
     size: Array
     backward: Mask
-    colour: Whole
+    colour: Ints
 
 
 def _columns(nodes: list[Any], faults: FaultList) -> _Columns:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask, Real
 from crossopt.crossflow.envelope import core_counts
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.instances.catalogue.chips import split_of
@@ -109,12 +109,12 @@ def device_of_choice(chip: FreeChip, choice: Mapping[str, float]) -> Hardware:
     return take(found.hardware, 0)
 
 
-def choice_at(chip: FreeChip, places: Whole) -> dict[str, float]:
+def choice_at(chip: FreeChip, places: Ints) -> dict[str, float]:
     """The options at these places."""
     found: dict[str, Any] = {name: chip.space.options[column][int(places[column])] for column, name in enumerate(chip.space.names)}
     known = dict(chip.free.options)
     return {name: next(option for option in known[name] if option == value) for name, value in found.items()}
 
 
-def _values(space: Grid, places: Whole) -> dict[str, Array]:
+def _values(space: Grid, places: Ints) -> dict[str, Array]:
     return {name: values[places[:, column]] for column, (name, values) in enumerate(zip(space.names, space.options, strict=True))}

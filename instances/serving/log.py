@@ -75,7 +75,7 @@ def requests_in(text: str, source: str, run: str | None) -> tuple[LoggedRequest,
     start = found[0].arrived
     if found[-1].arrived <= start:
         raise ValueError("all requests arrive at once, which makes no rate (state arrivals)")
-    return tuple(LoggedRequest(one.arrived - start, one.input, one.output, one.first, one.token, one.whole) for one in found)
+    return tuple(LoggedRequest(item.arrived - start, item.input, item.output, item.first, item.token, item.whole) for item in found)
 
 
 def _rows(text: str, source: str) -> Iterator[tuple[int, Mapping[str, str]]]:
@@ -155,15 +155,15 @@ def _tokens(line: int, row: Mapping[str, str], names: Collection[str], what: str
 def classes_of(requests: Collection[LoggedRequest], count: int) -> tuple[LengthClass, ...]:
     """Requests in so many classes of equal number by the length of their prompts, with mean lengths and rates."""
     ordered = sorted(requests, key=lambda one: (one.input, one.output))
-    seconds = max(one.arrived for one in ordered) * len(ordered) / (len(ordered) - 1)
+    seconds = max(item.arrived for item in ordered) * len(ordered) / (len(ordered) - 1)
     count = min(count, len(ordered))
-    edges = [round(place * len(ordered) / count) for place in range(count + 1)]
+    edges = [round(index * len(ordered) / count) for index in range(count + 1)]
     found: dict[str, LengthClass] = {}
     for low, high in pairwise(edges):
         own = ordered[low:high]
         name = f"to {own[-1].input} in"
         name = f"{name} ({len(found) + 1})" if name in found else name
         found[name] = LengthClass(
-            name, ceil(sum(one.input for one in own) / len(own)), ceil(sum(one.output for one in own) / len(own)), len(own) / seconds
+            name, ceil(sum(item.input for item in own) / len(own)), ceil(sum(item.output for item in own) / len(own)), len(own) / seconds
         )
     return tuple(found.values())

@@ -332,7 +332,7 @@ class ServingQuestion:
         """Requests a second that are served at least."""
         if self.log and self.file.objective == "throughput":
             return None
-        rates = [one.rate for one in self.classes]
+        rates = [item.rate for item in self.classes]
         return None if any(rate is None for rate in rates) else sum(rate or 0.0 for rate in rates)
 
     @property
@@ -340,23 +340,23 @@ class ServingQuestion:
         """Classes with their shares of the requests."""
         if len(self.classes) == 1:
             return ((1.0, self.classes[0]),)
-        whole = sum(one.rate or 0.0 for one in self.classes)
-        return tuple(((one.rate or 0.0) / whole, one) for one in self.classes)
+        whole = sum(item.rate or 0.0 for item in self.classes)
+        return tuple(((item.rate or 0.0) / whole, item) for item in self.classes)
 
     @property
     def output(self) -> float:
         """Mean tokens of an answer."""
-        return sum(share * one.output for share, one in self.shares)
+        return sum(share * item.output for share, item in self.shares)
 
     @property
     def input(self) -> int:
         """Tokens of the longest prompt."""
-        return max(one.input for one in self.classes)
+        return max(item.input for item in self.classes)
 
     @property
     def label(self) -> str:
         """Of a pool of workers for some of the classes."""
-        return "" if len(self.classes) == len(self.file.classes or "x") else JOINT.join(one.name for one in self.classes)
+        return "" if len(self.classes) == len(self.file.classes or "x") else JOINT.join(item.name for item in self.classes)
 
     @property
     def ttft(self) -> float:
@@ -425,7 +425,7 @@ def _with_log(file: ServingFile, written: Written) -> tuple[ServingFile, tuple[L
         log = requests_in(text, file.log.file, file.log.run)
     except ValueError as error:
         raise written.refused([written.fault("log.file", str(error))]) from error
-    classes = {one.name: ClassSection(one.input, one.output, one.rate) for one in classes_of(log, file.log.classes)}
+    classes = {item.name: ClassSection(item.input, item.output, item.rate) for item in classes_of(log, file.log.classes)}
     return replace(file, classes=classes, choices=replace(file.choices, pools="shared")), log
 
 
@@ -530,7 +530,7 @@ def _classes(file: ServingFile) -> tuple[RequestClass, ...]:
 
 def of_classes(question: ServingQuestion, names: Collection[str]) -> ServingQuestion:
     """The question of the workers of some classes."""
-    return replace(question, classes=tuple(one for one in question.classes if one.name in names))
+    return replace(question, classes=tuple(item for item in question.classes if item.name in names))
 
 
 def _entries(file: ServingFile, written: Written) -> dict[str, tuple[DeviceEntry, str]]:
@@ -588,15 +588,15 @@ def _network(file: ServingFile, written: Written) -> Transformer:
 def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], node: int) -> Options:
     """The options of the question with the usual ones in place of those that it leaves out."""
     choices, entry = file.choices, ENGINES[file.engine]
-    offered = tuple(one for one in choices.weights if len(file.hardware or ()) == 1 or PEAKS.get(one, "bf16") in (*peaks, "bf16"))
+    offered = tuple(weight for weight in choices.weights if len(file.hardware or ()) == 1 or PEAKS.get(weight, "bf16") in (*peaks, "bf16"))
     weights = offered or choices.weights or (("fp8",) if "fp8" in peaks else ("bf16",))
-    tensor = choices.tensor or tuple(one for one in _POWERS if one <= node and shape.heads % one == 0)
+    tensor = choices.tensor or tuple(power for power in _POWERS if power <= node and shape.heads % power == 0)
     groups = max(tensor) if shape.latent and shape.experts > 1 and file.chip is None else 1
     return Options(
         tensor=tensor,
         pipeline=choices.pipeline,
         expert=choices.expert
-        or ((1,) if shape.experts == 1 else tuple(one for one in _POWERS if one <= node and shape.experts % one == 0)),
+        or ((1,) if shape.experts == 1 else tuple(power for power in _POWERS if power <= node and shape.experts % power == 0)),
         data=choices.data or tuple(dict.fromkeys((1, groups))),
         drafted=(0, *sorted(int(count) for count in file.speculation.accepted)) if file.speculation else (0,),
         batch=choices.batch or _BATCHES,
@@ -648,10 +648,10 @@ def _faults_of_drafts(file: ServingFile) -> Iterator[tuple[str, str]]:
 
 
 def _faults_of_requests(file: ServingFile) -> Iterator[tuple[str, str]]:
-    for one in _classes(file):
-        if one.cached >= one.input:
-            where = f"classes.{one.name}.cached" if one.name else "requests.cached"
-            yield where, f"{one.cached:,} tokens are cached of a prompt of {one.input:,}, of which one at least is computed (cache fewer)"
+    for item in _classes(file):
+        if item.cached >= item.input:
+            where = f"classes.{item.name}.cached" if item.name else "requests.cached"
+            yield where, f"{item.cached:,} tokens are cached of a prompt of {item.input:,}, of which one at least is computed (cache fewer)"
     if sum(part is not None for part in (file.requests, file.classes, file.log)) != 1:
         where = "requests" if file.requests else ""
         yield where, "one of requests, classes and log is needed (such as requests: {input: 4000, output: 500})"
@@ -719,7 +719,7 @@ def _faults_of_goal(file: ServingFile, rent: float | None) -> Iterator[tuple[str
         yield "requests.rate", "the cheapest devices of several kinds for which rate? (add requests: {rate: 40}, in requests a second)"
     if file.objective == "cost" and rent is None:
         yield "rent", "what does a device cost an hour? (add rent: 2.5 USD)"
-    if all(one.output == 1 for one in asked) and file.choices.mode == ("apart",):
+    if all(item.output == 1 for item in asked) and file.choices.mode == ("apart",):
         yield "choices.mode", "answers of one token need no decode workers (allow together, or ask for output: 2 and more)"
 
 
@@ -735,12 +735,12 @@ def longest_context(file: ServingFile, shape: Transformer) -> int | None:
 
 def _faults_of_lengths(file: ServingFile, shape: Transformer) -> Iterator[tuple[str, str]]:
     longest = longest_context(file, shape)
-    for one in _classes(file):
-        whole = one.input + one.output
+    for item in _classes(file):
+        whole = item.input + item.output
         if longest is None or whole <= longest:
             continue
         yield (
-            f"classes.{one.name}" if one.name else "requests",
+            f"classes.{item.name}" if item.name else "requests",
             f"{whole:,} tokens of input and output are beyond the context of {longest:,} "
             "(ask for fewer, or state a longer one by context or --context)",
         )
@@ -796,7 +796,7 @@ def _faults_of_experts(file: ServingFile, options: Options, shape: Transformer) 
 
 def _faults_of_chunks(file: ServingFile, options: Options) -> Iterator[tuple[str, str]]:
     for chunk in options.chunk:
-        if (pieces := -(-(tokens := max(one.computed for one in _classes(file))) // chunk)) > MOST_PIECES:
+        if (pieces := -(-(tokens := max(item.computed for item in _classes(file))) // chunk)) > MOST_PIECES:
             least = -(-tokens // MOST_PIECES)
             yield "choices.chunk", f"{chunk} tokens make {pieces:,} steps of a prompt, {MOST_PIECES} are priced (take {least:,} or more)"
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Real, Whole
+from crossopt.crossflow.arrays import Array, Ints, Real
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.serving.steps import NO_DRAFTS, Engine, Kernels, Speculation, Split
 from crossopt.crossflow.serving.workers import (
@@ -114,10 +114,10 @@ def shapes_of(question: ServingQuestion) -> Iterator[Shape]:
             for split, chunk, data, drafted in product(splits, options.chunk, options.data, drafts):
                 if split[2] % data:
                     continue
-                for batch in sorted({data * one for one in options.prefill_batch}) if role == "prefill" else options.batch:
+                for batch in sorted({data * item for item in options.prefill_batch}) if role == "prefill" else options.batch:
                     if batch % data or (role != "prefill" and batch < split[3] * data):
                         continue
-                    if role != "prefill" or batch == data or batch // data * max(one.computed for one in question.classes) <= chunk:
+                    if role != "prefill" or batch == data or batch // data * max(item.computed for item in question.classes) <= chunk:
                         yield Shape(role, "", *split, batch, chunk, data, drafted, device, question.label)
 
 
@@ -136,12 +136,12 @@ def priced(question: ServingQuestion, shapes: Iterable[Shape]) -> tuple[Offer, .
     if question.file.workers is not None:
         return tuple(_stated(question, shape) for shape in every)
     groups: dict[tuple[object, ...], list[int]] = {}
-    for place, shape in enumerate(every):
-        groups.setdefault((shape.device, shape.role, shape.weights, shape.cache, shape.chunk, shape.drafted), []).append(place)
+    for index, shape in enumerate(every):
+        groups.setdefault((shape.device, shape.role, shape.weights, shape.cache, shape.chunk, shape.drafted), []).append(index)
     found: dict[int, Offer] = {}
     for places in groups.values():
-        found |= dict(zip(places, _group(question, [every[place] for place in places]), strict=True))
-    return tuple(found[place] for place in range(len(every)))
+        found |= dict(zip(places, _group(question, [every[index] for index in places]), strict=True))
+    return tuple(found[index] for index in range(len(every)))
 
 
 def units_of(rate: float) -> int:
@@ -175,8 +175,8 @@ def sent_at(question: ServingQuestion) -> float:
 def _group(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[Offer]:
     """Shapes of one role, format, chunk and number of drafted tokens, as columns."""
     figures = columns_of(question, shapes, network_of(question, shapes[0])[1])
-    for place, shape in enumerate(shapes):
-        own = {name: float(column[place]) for name, column in figures.items()}
+    for index, shape in enumerate(shapes):
+        own = {name: float(column[index]) for name, column in figures.items()}
         yield Offer(
             shape,
             shape.tensor * shape.pipeline,
@@ -270,7 +270,7 @@ def _latencies(
         if asked.output > 1:
             steps, pieces = none + (asked.output - 1.0) / times.accepted, times.pieces / worker.split.pipeline
             busy, own_steps = times.every * times.pieces, (times.decode, times.single, times.every, times.piece)
-            held = [(share, own.prefill + (one.output - 1.0) / times.accepted * times.decode) for share, one, own in parts]
+            held = [(share, own.prefill + (item.output - 1.0) / times.accepted * times.decode) for share, item, own in parts]
             beside = unevenness([(share, own.every * own.pieces) for share, _, own in parts])
             pool = Pool(
                 group,
@@ -294,7 +294,7 @@ def _latencies(
         pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 6, uneven, none)
         return {"rate": prefill_rate(times, batch) * file.matching.prefill, "ttft": first, "tpot": 0.0, **_queue(pool)}
     steps = none + (asked.output - 1.0) / times.accepted
-    uneven = none + unevenness([(share, none + (one.output - 1.0)) for share, one, _ in parts])
+    uneven = none + unevenness([(share, none + (item.output - 1.0)) for share, item, _ in parts])
     pool = Pool(worker.group, *(none,) * 4, steps, *(times.decode,) * 3, none, none, uneven, none, none + times.accepted)
     token = times.decode / times.accepted
     return {"rate": decode_rate(times, batch, asked) * file.matching.decode, "ttft": 0.0, "tpot": token, **_queue(pool)}
@@ -353,15 +353,15 @@ def _group_of(shape: Shape) -> int:
     return shape.batch if shape.role == "prefill" else shape.data
 
 
-def units_within(level: Level, ttft: float, tpot: float, offer: Offer, copies: Whole) -> Whole:
+def units_within(level: Level, ttft: float, tpot: float, offer: Offer, copies: Ints) -> Ints:
     """The most units of a request a second that may come to each copy of a shape within the limits, for numbers of copies."""
     top = np.full(len(copies), offer.rate)
     return pool_units(level, (ttft, tpot), offer.shape, Pool(*map(np.float64, offer.queue)), copies.astype(np.float64), top)
 
 
 def pool_units(
-    level: Level, limits: tuple[float, float], shape: Shape, pool: Pool, copies: Array, top: Whole, least: Whole | int = 0
-) -> Whole:
+    level: Level, limits: tuple[float, float], shape: Shape, pool: Pool, copies: Array, top: Ints, least: Ints | int = 0
+) -> Ints:
     """The same of pools of workers of one role and batch, up to a rate of each; with a `least` width an upper bound that near."""
     ttft, tpot = limits
     wait = 0.0 if shape.role == "decode" and ttft < inf else ttft  # the time to first token of others leaves none to wait for a slot

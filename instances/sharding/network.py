@@ -14,7 +14,7 @@ from math import ceil
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.sharded import (
     Kind,
@@ -68,8 +68,8 @@ class _Row:
     name: str
     kind: str
     options: Sequence[Option]
-    costs: Whole
-    usages: Whole
+    costs: Ints
+    usages: Ints
     start: int
     end: int
 
@@ -79,7 +79,7 @@ class _Graph:
     """Nodes and edges as they come."""
 
     rows: list[_Row] = field(default_factory=list)
-    edges: list[tuple[int, int, Whole]] = field(default_factory=list)
+    edges: list[tuple[int, int, Ints]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,9 @@ class _Weights:
     """What belongs to the weights of a kind of operator."""
 
     lays: tuple[Lay, ...]
-    parts: Mapping[str, tuple[Whole, Whole]]
+    parts: Mapping[str, tuple[Ints, Ints]]
     """Costs and bytes of each belonging, with each layout."""
-    moves: tuple[Whole, ...]
+    moves: tuple[Ints, ...]
     """Costs of gathering weights, summing gradients, handing these to the optimizer, and publishing updated weights."""
 
 
@@ -102,11 +102,11 @@ class _Mesh:
     axes: tuple[MeshAxis, ...]
     kinds: Mapping[str, Kind]
     ways: Mapping[str, tuple[Way, ...]]
-    times: Mapping[str, Whole]
-    sizes: Mapping[str, Whole]
+    times: Mapping[str, Ints]
+    sizes: Mapping[str, Ints]
     """Bytes of an output, of each way."""
     move: Move
-    known: dict[tuple[str, str], Whole] = field(default_factory=dict)
+    known: dict[tuple[str, str], Ints] = field(default_factory=dict)
     known_of_weights: dict[str, _Weights] = field(default_factory=dict)
 
 
@@ -142,7 +142,7 @@ def _mesh(model: Transformer, hardware: Hardware, axes: tuple[MeshAxis, ...]) ->
     return _Mesh(model, hardware, axes, found, offered, times, sizes, move)
 
 
-def _between(before: str, after: str, mesh: _Mesh) -> Whole:
+def _between(before: str, after: str, mesh: _Mesh) -> Ints:
     """Costs of an edge between two operators."""
     if (before, after) not in mesh.known:
         size = mesh.kinds[before].output
@@ -178,7 +178,7 @@ def _weights_of(name: str, mesh: _Mesh) -> _Weights:
     return _Weights(lays, both, _moves_of_weights(name, lays, mesh))
 
 
-def _moves_of_weights(name: str, lays: Sequence[Lay], mesh: _Mesh) -> tuple[Whole, ...]:
+def _moves_of_weights(name: str, lays: Sequence[Lay], mesh: _Mesh) -> tuple[Ints, ...]:
     """Costs of gathering weights, summing gradients, handing these to the optimizer, and publishing updated weights."""
     kind, move = mesh.kinds[name], mesh.move
     weights, gradients = mesh.model.weight_bytes * kind.weights, mesh.model.gradient_bytes * kind.weights
@@ -251,14 +251,14 @@ def _problem(graph: _Graph, name: str, limit: int) -> Problem:
     )
 
 
-def _nanoseconds(seconds: Sequence[float] | Sequence[Sequence[float]]) -> Whole:
+def _nanoseconds(seconds: Sequence[float] | Sequence[Sequence[float]]) -> Ints:
     """Seconds as nanoseconds."""
     figures = np.rint(np.array(seconds, np.float64) * _NANOSECONDS)
     _refuse_beyond(float(figures.max()), "nanoseconds of a step")
     return figures.astype(np.int64)
 
 
-def _bytes(sizes: Sequence[float]) -> Whole:
+def _bytes(sizes: Sequence[float]) -> Ints:
     _refuse_beyond(max(sizes), "bytes")
     return np.array([ceil(size) for size in sizes], np.int64)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.records import dataclass
 
 FORBIDDEN = 1 << 61
@@ -23,7 +23,7 @@ GREATEST_SUM = 1 << 60
 """Costs that may be chosen add up to less than this, whatever is chosen: a sum of such costs is exact and never looks forbidden."""
 
 
-def offsets_of(lengths: Sequence[int] | Whole) -> Whole:
+def offsets_of(lengths: Sequence[int] | Ints) -> Ints:
     """Where pieces of these lengths begin, and where the last one ends."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
@@ -35,35 +35,35 @@ class Problem:
     """
 
     name: str
-    offsets: Whole
-    costs: Whole
-    usages: Whole
+    offsets: Ints
+    costs: Ints
+    usages: Ints
     """Bytes at each time of the node's interval."""
-    starts: Whole
-    ends: Whole
+    starts: Ints
+    ends: Ints
     """The first time at which the node takes no memory any more."""
-    firsts: Whole
-    seconds: Whole
+    firsts: Ints
+    seconds: Ints
     """The two nodes of each edge. A pair may occur several times, and both ends may be the same node."""
-    entry_offsets: Whole
-    entries: Whole
+    entry_offsets: Ints
+    entries: Ints
     limit: int | None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     @property
-    def counts(self) -> Whole:
+    def counts(self) -> Ints:
         """How many strategies each node has."""
         return np.diff(self.offsets)
 
-    def matrix(self, edge: int) -> Whole:
+    def matrix(self, edge: int) -> Ints:
         """Costs of an edge by the strategies of its first and its second node."""
         first, second = self.firsts[edge], self.seconds[edge]
         shape = (self.offsets[first + 1] - self.offsets[first], self.offsets[second + 1] - self.offsets[second])
         return self.entries[self.entry_offsets[edge] : self.entry_offsets[edge + 1]].reshape(shape)
 
 
-def greatest_sum(rows: Iterable[Whole]) -> int:
+def greatest_sum(rows: Iterable[Ints]) -> int:
     """The most that one figure of each row may add up to, where 64 bits may not suffice."""
     return sum(int(row.max()) for row in rows if len(row))

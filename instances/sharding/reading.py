@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import opened
 from crossopt.instances.files.graphs import FaultList
@@ -232,7 +232,7 @@ class _Raw:
     lines: Lines
     name: str = ""
     limit: int | None = None
-    lists: dict[str, list[Whole]] = field(default_factory=dict)
+    lists: dict[str, list[Ints]] = field(default_factory=dict)
 
 
 def _read_document(text: Text, raw: _Raw) -> None:
@@ -292,9 +292,9 @@ def _read_limit(text: Text, raw: _Raw) -> None:
     raw.limit = value
 
 
-def _rows_at_once(text: Text) -> list[Whole] | None:
+def _rows_at_once(text: Text) -> list[Ints] | None:
     """The rows of a list of lists of whole numbers from 0 on, decoded block by block; None where it is another, or written otherwise."""
-    at, last, blocks, lengths = text.position + 1, text.text.find("]]", text.position), list[Whole](), list[int]()
+    at, last, blocks, lengths = text.position + 1, text.text.find("]]", text.position), list[Ints](), list[int]()
     while at <= last:
         end = text.text.find("],", min(at + _DECODED, last), last)
         end = last if end < 0 else end
@@ -320,7 +320,7 @@ def _read_rows(text: Text, raw: _Raw, path: str) -> None:
     if at_once is not None:
         raw.lists[path] = at_once
         return
-    found: list[Whole] = []
+    found: list[Ints] = []
     starts = array("q")
     raw.lists[path], raw.lines.elements[path] = found, starts
     for index in items(text):
@@ -332,7 +332,7 @@ def _read_rows(text: Text, raw: _Raw, path: str) -> None:
         found.append(_row(row, f"{path}[{index}]", raw.faults))
 
 
-def _row(row: object, path: str, faults: FaultList) -> Whole:
+def _row(row: object, path: str, faults: FaultList) -> Ints:
     """A list of whole numbers from 0 on."""
     if not isinstance(row, list) or not set(map(type, row)) <= {int}:
         faults.add(path, f"{quoted(str(row)[:60])} is no list of whole numbers")
@@ -397,7 +397,7 @@ def _node_faults(raw: _Raw, faults: FaultList) -> None:
             faults.add(f"nodes.usages[{node}]", f"{len(usage)} usages are given for {len(cost)} strategies")
 
 
-def _edge_faults(raw: _Raw, counts: Whole, faults: FaultList) -> None:
+def _edge_faults(raw: _Raw, counts: Ints, faults: FaultList) -> None:
     pairs, matrices = raw.lists["edges.nodes"], raw.lists["edges.costs"]
     if len(pairs) != len(matrices):
         faults.add("edges", f"{len(pairs):,} pairs of nodes and {len(matrices):,} costs are given (each edge needs both)")
@@ -416,17 +416,17 @@ def _edge_faults(raw: _Raw, counts: Whole, faults: FaultList) -> None:
             faults.add(f"edges.costs[{edge}]", f"{len(matrix)} costs are given where the strategies of its nodes need {needed}")
 
 
-def _refuse_sums(rows: list[Whole], path: str, faults: FaultList) -> None:
+def _refuse_sums(rows: list[Ints], path: str, faults: FaultList) -> None:
     """Sums must be exact in 64 bits whatever is chosen."""
     most = greatest_sum(rows)
     if most >= GREATEST_SUM:
         faults.add(path, f"the greatest figures add up to {most:.3g} (give a coarser unit: sums up to 2^60 can be worked with)")
 
 
-def _allowed(costs: Whole) -> Whole:
+def _allowed(costs: Ints) -> Ints:
     costs[costs >= FORBIDDEN_FROM] = FORBIDDEN
     return costs
 
 
-def _joined(rows: list[Whole]) -> Whole:
+def _joined(rows: list[Ints]) -> Ints:
     return np.concatenate(rows) if rows else _NONE.copy()

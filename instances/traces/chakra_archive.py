@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.astra.collective import Collective
 from crossopt.crossflow.astra.npus import Task
 from crossopt.instances.errors import Fault, InstanceError
@@ -445,7 +445,7 @@ class Recount:
     archive: Archive
     sums: Sums = field(default_factory=Sums)
     known: dict[bytes, _Node] = field(default_factory=dict)
-    ends: tuple[list[Whole], list[Whole]] = field(default_factory=lambda: ([], []))
+    ends: tuple[list[Ints], list[Ints]] = field(default_factory=lambda: ([], []))
     """Messages sent and received: from, to, tag, bytes."""
     orders: dict[int, tuple[int, tuple[tuple[str, int], ...]]] = field(default_factory=dict)
     """By group one of its members, and what it issues."""
@@ -549,7 +549,7 @@ def _amount(node: Node, name: str) -> int:
     return value if type(value) is int and value >= 0 else 0
 
 
-def _sorted(rows: Whole) -> Whole:
+def _sorted(rows: Ints) -> Ints:
     return rows[np.lexsort(rows.T[::-1])]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.traces import EDGES, KINDS, Graph
 from crossopt.instances.files.units import quoted
 from crossopt.instances.traces.graph_file import Imported, count_text, refuse
@@ -61,12 +61,12 @@ def ranks_of(traces: Sequence[Imported]) -> list[int]:
     return [index if None in stated else int(number or 0) for index, number in enumerate(stated)]
 
 
-def _collectives(graph: Graph) -> Whole:
+def _collectives(graph: Graph) -> Ints:
     """Places of the collectives, in the order of the trace."""
     return np.flatnonzero(graph.kinds == _COLLECTIVE)
 
 
-def _look_alike(first: tuple[Path, Graph, Whole], other: tuple[Path, Graph, Whole]) -> None:
+def _look_alike(first: tuple[Path, Graph, Ints], other: tuple[Path, Graph, Ints]) -> None:
     (_, first_graph, ours), (path, graph, theirs) = first, other
     if len(ours) != len(theirs):
         refuse(path, f"the ranks differ: {len(theirs):,} collectives here, {len(ours):,} in {first[0]} (name ranks of one job and step)")
@@ -80,7 +80,7 @@ def _kind(graph: Graph, operation: int) -> tuple[str, str]:
     return graph.names[operation].partition("(")[0], graph.groups[operation]
 
 
-def _shortened(graph: Graph, places: Whole, least: Whole, names: Sequence[str]) -> tuple[Graph, int]:
+def _shortened(graph: Graph, places: Ints, least: Ints, names: Sequence[str]) -> tuple[Graph, int]:
     """The graph with collectives of these least durations and gaps for the rest before them, and the sum of the gaps."""
     rest = graph.durations[places] - least
     called = [name for name, more in zip(names, rest.tolist(), strict=True) if more > 0]

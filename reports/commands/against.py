@@ -118,10 +118,10 @@ def _solved(asked: Any, options: Namespace, limits: Limits, watch: Watch, label:
 
 def _side(label: str, asked: Any, result: DesignResult) -> Side:  # noqa: ANN401 - of any form
     if isinstance(asked, MultiScaleQuestion):
-        place = 0 if result.answer is None else asked.scales.index(result.answer.scale)
-        best = f"{asked.part_name(place)}, the best of {several_text(asked)}" if result.answer is not None else ""
-        answer = result.parts[place] if place < len(result.parts) else result
-        return Side(label, asked.document, result, asked.parts[place], answer, best=best)
+        index = 0 if result.answer is None else asked.scales.index(result.answer.scale)
+        best = f"{asked.part_name(index)}, the best of {several_text(asked)}" if result.answer is not None else ""
+        answer = result.parts[index] if index < len(result.parts) else result
+        return Side(label, asked.document, result, asked.parts[index], answer, best=best)
     return Side(label, asked.document, result, asked, result)
 
 

@@ -255,7 +255,9 @@ def _is_of_module(node: Node, name: str) -> bool:
     its own, which `torch.nn.MultiheadAttention` passes to a function."""
     if node.operator == "recurrent" or f"{name}.weight" in node.weights:
         return True
-    return name.rpartition(".")[2] != node.source.removeprefix("aten.") and not any(one.startswith(f"{name}.") for one in node.weights)
+    return name.rpartition(".")[2] != node.source.removeprefix("aten.") and not any(
+        weight.startswith(f"{name}.") for weight in node.weights
+    )
 
 
 def _say_left_out(left: Mapping[str, str], others: int, quantiser: str, path: Path) -> None:
@@ -345,8 +347,8 @@ def _torchao(formats: dict[str, str], name: str) -> Iterator[str]:
     about = json.dumps(f"Formats of {len(formats)} modules by crossopt: {name}")[1:-1]
     yield f'"""{about}; apply: quantize_(model, config, filter_fn=None)."""'
     yield ""
-    yield f"from torchao.quantization import {', '.join(('FqnToConfig', *(_CONFIGS[one][1] for one in used if one != 'fp4')))}"
-    yield from (f"from {module} import {kind}" for module, kind in (_CONFIGS[one] for one in used if one == "fp4"))
+    yield f"from torchao.quantization import {', '.join(('FqnToConfig', *(_CONFIGS[item][1] for item in used if item != 'fp4')))}"
+    yield from (f"from {module} import {kind}" for module, kind in (_CONFIGS[item] for item in used if item == "fp4"))
     yield ""
     yield from (f"{chosen_format} = {_CONFIGS[chosen_format][1]}()" for chosen_format in used)
     yield "config = FqnToConfig({"

@@ -98,7 +98,7 @@ def front(question: MemoryQuestion, limits: Limits) -> list[dict[str, Any]]:
     if question.file.objective not in {"extra_time", "time"}:
         return []
     floor, peak = max(question.graph.floors), question.graph.plain_peak
-    budgets = sorted({floor + (peak - floor) * place // (_POINTS - 1) for place in range(_POINTS)})
+    budgets = sorted({floor + (peak - floor) * index // (_POINTS - 1) for index in range(_POINTS)})
     found, best = list[dict[str, Any]](), None
     for budget in budgets:
         other = with_budget(question, budget)

@@ -332,8 +332,8 @@ def _fewest(group: Group, found: dict[int, Tried], solved: Callable[[Group], Tri
     if not found[most].in_time:
         return tuple(found[count] for count in sorted(found, reverse=True))
     counts = _usable(found[most])
-    late = max((place for place, count in enumerate(counts) if count in found and not found[count].in_time), default=-1)
-    early = min((place for place, count in enumerate(counts) if count in found and found[count].in_time), default=len(counts) - 1)
+    late = max((index for index, count in enumerate(counts) if count in found and not found[count].in_time), default=-1)
+    early = min((index for index, count in enumerate(counts) if count in found and found[count].in_time), default=len(counts) - 1)
     by_speed = True
     while early - late > 1:
         best = found[counts[early]]

@@ -65,7 +65,7 @@ def _write_template(options: Namespace) -> int:
         known = f"one of {', '.join(BITS)}"
         usage(f"--formats: {quoted(strange[0]) if strange[0] else 'names of formats are needed'} ({known}; the table has a row for each)")
     layers = [node for node in graph.nodes if has_operands(node)]
-    rows = [f"{_cell(node.name)},{one},,{node.operator},{weight_values(graph, node)},{node.macs}" for node in layers for one in formats]
+    rows = [f"{_cell(node.name)},{item},,{node.operator},{weight_values(graph, node)},{node.macs}" for node in layers for item in formats]
     write_atomically(options.losses_template, "\n".join(("layer,format,quality,operator,weights,macs", *rows, "")))
     sys.stdout.write(
         f"{options.losses_template}: {len(rows):,} rows; fill in the column quality with what is lost where this layer alone has the "

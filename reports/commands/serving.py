@@ -174,8 +174,8 @@ def export_flags(path: Path, form: str) -> str:
         lines += [f"# {text}" for text in (*_remarks_of_shapes(engine, question, shapes), *_remarks_of_manifests(question, shapes))]
         return "\n".join([*lines, *_manifest(question, result.answer.workers)]) + "\n"
     lines += [f"# {text}" for text in (*_remarks(engine, question), *_remarks_of_shapes(engine, question, shapes))]
-    for place, copies in enumerate(result.answer.workers):
-        lines += ["", f"# {copies_text(copies)}", command_of(engine, question, copies.shape, place)]
+    for index, copies in enumerate(result.answer.workers):
+        lines += ["", f"# {copies_text(copies)}", command_of(engine, question, copies.shape, index)]
     if any(shape.classes for shape in shapes):
         lines += ["", "# a router in front sends each class of requests to its own workers"]
     if any(shape.role != "both" for shape in shapes):
@@ -204,14 +204,14 @@ def _manifest(question: ServingQuestion, workers: Sequence[Copies]) -> Iterator[
     engine = question.file.engine
     yield from ("apiVersion: nvidia.com/v1alpha1", "kind: DynamoGraphDeployment", "metadata:", "  name: crossopt", "spec:", "  services:")
     yield from _service("Frontend", "frontend", 1, None, engine, "python3 -m dynamo.frontend --http-port 8000")
-    for place, copies in enumerate(workers):
+    for index, copies in enumerate(workers):
         shape, command = copies.shape, _COMMANDS[engine]
         context = _context(question)
-        options = [*command.flags(question, shape, place), *([(command.length, str(context))] if context is not None else [])]
+        options = [*command.flags(question, shape, index), *([(command.length, str(context))] if context is not None else [])]
         words = [f"{option} {quote(value)}" if value else option for option, value in options if option not in _OWN]
         if engine == "vllm" and shape.role == "prefill":
             words.append("--is-prefill-worker")
-        name = f"{ {'both': 'Worker', 'prefill': 'Prefill', 'decode': 'Decode'}[shape.role] }{place + 1}"
+        name = f"{ {'both': 'Worker', 'prefill': 'Prefill', 'decode': 'Decode'}[shape.role] }{index + 1}"
         start = f"python3 -m dynamo.{engine} {_DYNAMO[engine]} {quote(_name(question))}"
         yield from _service(name, "worker", copies.count, shape.tensor * shape.pipeline, engine, " ".join([start, *words]))
 
@@ -304,7 +304,7 @@ def _front(engine: str, workers: Sequence[Copies]) -> Iterator[str]:
 def _router(engine: str, shapes: Sequence[Shape]) -> Iterator[str]:
     """What prefill and decode workers need in front of them."""
     yield "a router in front sends each prompt to a prefill worker, and its cache to a decode worker with few requests for its slots"
-    ports = {shape.role: _port(engine, place) for place, shape in reversed(list(enumerate(shapes)))}
+    ports = {shape.role: _port(engine, index) for index, shape in reversed(list(enumerate(shapes)))}
     match engine:
         case "vllm":
             yield "such as that of vLLM's NixlConnector guide, or llm-d; across hosts VLLM_NIXL_SIDE_CHANNEL_HOST is needed (own address)"
@@ -434,9 +434,9 @@ def _disaggregated(workers: Sequence[Copies]) -> Iterator[str]:
     """The server of TensorRT-LLM in front of prefill and decode workers."""
     yield from ("hostname: 0.0.0.0", "port: 8000", "backend: pytorch")
     for name, role in (("context_servers", "prefill"), ("generation_servers", "decode")):
-        places = [(place, copies.count) for place, copies in enumerate(workers) if copies.shape.role == role]
+        places = [(index, copies.count) for index, copies in enumerate(workers) if copies.shape.role == role]
         yield from (f"{name}:", f"  num_instances: {sum(count for _, count in places)}", "  urls:")
-        yield from (f"  - HOST:{_port('trtllm', place)}" for place, count in places for _ in range(count))
+        yield from (f"  - HOST:{_port('trtllm', index)}" for index, count in places for _ in range(count))
 
 
 class _Command(NamedTuple):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.astra.collective import GIGABYTE, Collective, Dimension, Endpoint, Network, Phase, count_of
 from crossopt.crossflow.astra.npus import StuckError, Task, overfull, replay_npus
 from crossopt.crossflow.traces import EDGES, KINDS, Graph, Replayed, critical_path, replay
@@ -155,7 +155,7 @@ def _operations(found: Imported) -> list[tuple[int, str, str]]:
     return [*rows, (found.sends, "send", "sends"), (found.receives, "receive", "receives")]
 
 
-def _counts(column: Whole, names: tuple[str, ...]) -> list[int]:
+def _counts(column: Ints, names: tuple[str, ...]) -> list[int]:
     return [int(number) for number in np.bincount(column, minlength=len(names))]
 
 
@@ -207,7 +207,7 @@ def _busy(graph: Graph, replayed: Replayed) -> Iterator[str]:
         yield f"{label}{name:<{width}}  {share:>6.1%}  {_time(busy):>11} of {count_text(count, 'operation', 'operations')}"
 
 
-def _union(begins: Whole, ends: Whole) -> int:
+def _union(begins: Ints, ends: Ints) -> int:
     """How long at least one of some intervals lasts."""
     order = np.argsort(begins, kind="stable")
     begins, ends = begins[order], np.maximum.accumulate(ends[order])

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.crossflow.pipeline import Terms, step_time
 from crossopt.crossflow.plan import Plan, table
@@ -120,9 +120,9 @@ def linear_of(instance: Instance, design: ChosenDesign, relaxation: Relaxation) 
     return _compared(bounds, full, literals, point, relaxation)
 
 
-def _literals(chip: Chip, places: Whole) -> tuple[dict[str, Whole], Any]:
+def _literals(chip: Chip, places: Ints) -> tuple[dict[str, Ints], Any]:
     """The literals of each chip, and whether it has one for each part."""
-    found, known = dict[str, Whole](), np.ones(len(places), bool)
+    found, known = dict[str, Ints](), np.ones(len(places), bool)
     for part in chip.parts:
         same = (part.places[None] == places[:, list(part.choices)][:, None]).all(axis=2)
         found[part.name] = same.argmax(axis=1)
@@ -136,7 +136,7 @@ def _full(instance: Instance, model: Transformer, hardware: Hardware, plan: Plan
     return terms(model, hardware, plans, parts_of(model, hardware, instance.cluster, plans))
 
 
-def _compared(bounds: Terms, full: Terms, literals: dict[str, Whole], point: dict[str, int], relaxation: Relaxation) -> Linearized:
+def _compared(bounds: Terms, full: Terms, literals: dict[str, Ints], point: dict[str, int], relaxation: Relaxation) -> Linearized:
     count = len(next(iter(literals.values())))
 
     def linear(value: Any) -> Array:  # noqa: ANN401 - what numpy's functions make of bounds and numbers

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.plan import Plan, Plans, table
 from crossopt.crossflow.workload import Transformer
@@ -99,7 +99,7 @@ def _plan_values(instance: Instance, space: Grid, options: dict[str, tuple[Any, 
     return found
 
 
-def _listings(listed: Sequence[Mask]) -> Iterator[tuple[Whole, tuple[Whole, ...]]]:
+def _listings(listed: Sequence[Mask]) -> Iterator[tuple[Ints, tuple[Ints, ...]]]:
     """Rows of plans with the combination of options under which each is listed; more than one where options come to the same."""
     for ways in product(*(range(int(columns.sum(axis=1).max())) for columns in listed)):
         each = [np.cumsum(columns, axis=1) == way + 1 for columns, way in zip(listed, ways, strict=True)]

@@ -30,13 +30,13 @@ def policy_text(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -
     for number, (first, end) in enumerate(regions.spans):
         names = [graph.names[node] for node in regions.nodes[first:end]]
         lines.append(f"    [  # {number}: {names[0]} to {names[-1]}")
-        for place, name in zip(range(first, end), names, strict=True):
+        for index, name in zip(range(first, end), names, strict=True):
             if classes and classes.get(name) not in ATEN_NAMES:  # is computed again, as what has no class
                 continue
-            lines.append(f"        ({name!r}, {classes.get(name, '')!r}, {'KEEP' if regions.kept[place] else 'AGAIN'}),")
+            lines.append(f"        ({name!r}, {classes.get(name, '')!r}, {'KEEP' if regions.kept[index] else 'AGAIN'}),")
         lines.append("    ],")
-    counted = {one: names for one, names in ATEN_NAMES.items() if classes and one != "view"}
-    lines += ["]", "CLASSES = {", *(f"    {one!r}: {names!r}," for one, names in sorted(counted.items())), "}"]
+    counted = {item: names for item, names in ATEN_NAMES.items() if classes and item != "view"}
+    lines += ["]", "CLASSES = {", *(f"    {item!r}: {names!r}," for item, names in sorted(counted.items())), "}"]
     return "\n".join([*lines, _FUNCTIONS])
 
 

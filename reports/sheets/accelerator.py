@@ -93,7 +93,7 @@ def sheet(question: AcceleratorQuestion, result: Result[AcceleratorPlan, Acceler
         judged="operator by operator",
         next_step="`crossopt export RESULT --as plan` writes chip, split points and schedules",
     )
-    beside = ["" if one.answer is None else _baseline_text(one.answer) for one in result.baselines]
+    beside = ["" if baseline.answer is None else _baseline_text(baseline.answer) for baseline in result.baselines]
     return with_sections(made, *sections, baselines_in("plan", result, result.baselines, beside))
 
 
@@ -180,8 +180,8 @@ def _throughputs(question: AcceleratorQuestion, said: AcceleratorFigures) -> tup
         return (("throughput", f"{question.file.batch / said.networks[0].seconds:.5g} {_counted(question)}/s"),)
     pairs = zip(question.networks, said.networks, strict=True)
     return tuple(
-        (network.name, f"{question.file.batch / one.seconds:.5g} {_counted(question)}/s, {time_of(one.seconds)} a batch")
-        for network, one in pairs
+        (network.name, f"{question.file.batch / item.seconds:.5g} {_counted(question)}/s, {time_of(item.seconds)} a batch")
+        for network, item in pairs
     )
 
 
@@ -214,15 +214,17 @@ def chip_document(question: AcceleratorQuestion, result: Result[AcceleratorPlan,
             "stages": [asdict(stage) for stage in plan.stages],
             "schedules": [
                 {
-                    "layer": one.layer,
-                    "pass": "backward" if one.backward else "forward",
-                    "tensor": one.tensor,
+                    "layer": schedule.layer,
+                    "pass": "backward" if schedule.backward else "forward",
+                    "tensor": schedule.tensor,
                     "operators": [
                         {"name": name, "start": start, "cores": "all" if whole else "one"}
-                        for name, start, whole in zip(kinds[one.layer].pass_graph(one.backward).names, one.starts, one.on_all, strict=True)
+                        for name, start, whole in zip(
+                            kinds[schedule.layer].pass_graph(schedule.backward).names, schedule.starts, schedule.on_all, strict=True
+                        )
                     ],
                 }
-                for one in plan.schedules
+                for schedule in plan.schedules
             ],
         }
     return {"chip": {**chip, "area_mm2": said.area * 1e6}, "networks": networks}
@@ -305,18 +307,18 @@ def _stages(question: AcceleratorQuestion, plan: NetworkPlan, figures: NetworkFi
 
 def _wishes(chip: ChipAnswer | BuiltChip, figures: NetworkFigures, wishes: Sequence[StageChip], prefix: str) -> Section:
     """For each stage the chip that it would take alone, and the parts of the die that are larger on it."""
-    own, parts = _parts(chip), [_parts(one.chip) for one in wishes]
+    own, parts = _parts(chip), [_parts(wish.chip) for wish in wishes]
     larger = [[(name, area - own[name]) for name, area in each.items() if area > own[name]] for each in parts]
-    seconds = [figures.stages[one.stages[0]].compute for one in wishes]
-    saved = [max(1.0 - one.seconds / here, 0.0) if here else 0.0 for one, here in zip(wishes, seconds, strict=True)]
+    seconds = [figures.stages[wish.stages[0]].compute for wish in wishes]
+    saved = [max(1.0 - item.seconds / here, 0.0) if here else 0.0 for item, here in zip(wishes, seconds, strict=True)]
     table = Table(
         (
-            names("stages", (_numbers(one.stages) for one in wishes)),
+            names("stages", (_numbers(wish.stages) for wish in wishes)),
             Column("compute", tuple(map(time_of, seconds)), tuple(seconds), "compute in s"),
-            Column("alone", tuple(time_of(one.seconds) for one in wishes), tuple(one.seconds for one in wishes), "compute alone in s"),
-            Column("saved", tuple(f"{one:.1%}" for one in saved), tuple(saved), "saved share"),
+            Column("alone", tuple(time_of(wish.seconds) for wish in wishes), tuple(wish.seconds for wish in wishes), "compute alone in s"),
+            Column("saved", tuple(f"{item:.1%}" for item in saved), tuple(saved), "saved share"),
             names("larger", (", ".join(f"{name} {area * 1e6:+.4g} mm^2" for name, area in row) or "-" for row in larger)),
-            names("chip alone", (_unlike(one.chip, chip) for one in wishes)),
+            names("chip alone", (_unlike(wish.chip, chip) for wish in wishes)),
         )
     )
     title = "what each stage would take of the die, at no more area"
@@ -362,20 +364,21 @@ def _schedules(
         tracks = tuple(Track(f"{label}, {side}", tuple(_segments(operators, row)), "") for row, side in enumerate(("tensor", "vector")))
         scale = question.file.clock / 1e3
         shown = tuple(
-            Track(track.label, tuple(_scaled(one, scale) for one in track.segments), f"{cycles.cycles / scale:.5g} ms") for track in tracks
+            Track(track.label, tuple(_scaled(segment, scale) for segment in track.segments), f"{cycles.cycles / scale:.5g} ms")
+            for track in tracks
         )
         pictures.append(Timeline(("on all cores", "on one core"), shown, cycles.cycles / scale, "ms for a microbatch", label, _GANTT))
     rows = figures.passes
     table = Table(
         (
-            names("pass", (_pass_name(one) for one in rows)),
-            counts("cycles", [one.cycles for one in rows]),
-            counts("all on all cores", [one.one_by_one for one in rows]),
-            *([counts("memory traffic", [one.moving for one in rows])] if question.file.memory_bandwidth is not None else []),
+            names("pass", (_pass_name(row) for row in rows)),
+            counts("cycles", [row.cycles for row in rows]),
+            counts("all on all cores", [row.one_by_one for row in rows]),
+            *([counts("memory traffic", [row.moving for row in rows])] if question.file.memory_bandwidth is not None else []),
             Column(
                 "saved",
-                tuple(f"{1.0 - one.cycles / one.one_by_one:.2%}" if one.one_by_one else "-" for one in rows),
-                tuple(1.0 - one.cycles / one.one_by_one if one.one_by_one else None for one in rows),
+                tuple(f"{1.0 - row.cycles / row.one_by_one:.2%}" if row.one_by_one else "-" for row in rows),
+                tuple(1.0 - row.cycles / row.one_by_one if row.one_by_one else None for row in rows),
                 "saved share",
             ),
         )

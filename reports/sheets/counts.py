@@ -46,7 +46,7 @@ def instances_sheet(question: InstancesQuestion, result: Result[InstanceGroups, 
                 "configuration",
                 result,
                 result.baselines,
-                [_groups_text(one.answer.groups, file.sockets) if one.answer else "" for one in result.baselines],
+                [_groups_text(baseline.answer.groups, file.sockets) if baseline.answer else "" for baseline in result.baselines],
             ),
         ),
         notes=(*result.notes, *(_instance_notes(question, use) if use else ())),
@@ -81,8 +81,10 @@ def _groups_text(groups: Sequence[InstanceGroup], sockets: int) -> str:
         for group in groups
     ]
     if sockets > 1:
-        of_socket = [[(one.instances, one.threads, one.batch) for one in groups if one.socket == socket] for socket in range(sockets)]
-        if all(one == of_socket[0] for one in of_socket):
+        of_socket = [
+            [(group.instances, group.threads, group.batch) for group in groups if group.socket == socket] for socket in range(sockets)
+        ]
+        if all(item == of_socket[0] for item in of_socket):
             parts = [part.partition(" on socket")[0] for part in parts[: len(of_socket[0])]]
             return f"{' · '.join(parts)} on each of {sockets} sockets"
     return " · ".join(parts)
@@ -170,7 +172,12 @@ def fleet_sheet(question: FleetQuestion, result: Result[Fleet, FleetUse]) -> She
         sections=(
             *((_kinds(question, answer, use), _classes(question, answer)) if answer and use else ()),
             *((_runs(question),) if question.runs else ()),
-            baselines_in("fleet", result, result.baselines, [_fleet_text(one.answer) if one.answer else "" for one in result.baselines]),
+            baselines_in(
+                "fleet",
+                result,
+                result.baselines,
+                [_fleet_text(baseline.answer) if baseline.answer else "" for baseline in result.baselines],
+            ),
         ),
         notes=(*result.notes, *((_BUSY,) if use and use.utilization > _FULL else ()), *(_shared_notes(question, answer) if answer else ())),
         judged="class by class, in exact fractions",
@@ -252,7 +259,7 @@ def _kinds(question: FleetQuestion, answer: Fleet, use: FleetUse) -> Section:
             names("device", kinds),
             counts("number", numbers),
             Column("USD/h", tuple(f"{cost:,.2f}" for cost in costs), tuple(costs)),
-            Column("busy", tuple(f"{one:.1%}" for one in busy), tuple(busy), "busy share"),
+            Column("busy", tuple(f"{item:.1%}" for item in busy), tuple(busy), "busy share"),
             Column("requests a second", tuple(f"{rate:.5g}" for rate in rates), tuple(rates)),
         )
     )

@@ -108,7 +108,7 @@ def pieces_on(
     options = [{option.option: option for option in own} for own in question.options]
     for table, kind, held in zip(question.tables, question.types, answer.tables, strict=True):
         option = options[kind][held.option]
-        count = sum(one == device for one in devices_of(option.spread, held.places, group.per_node, group.devices))
+        count = sum(item == device for item in devices_of(option.spread, held.places, group.per_node, group.devices))
         if count:
             found.append((table, held, option, count))
     return sorted(found, key=lambda one: -one[2].time * one[3])
@@ -149,7 +149,7 @@ def _notes(question: EmbeddingsQuestion) -> Iterator[str]:
     cuts = [columns for columns in question.file.choices.columns if columns > 1]
     if cuts and {"column", "table-column", "grid"} & set(question.file.choices.sharding):
         narrowest = question.choices.narrowest
-        whole = sum(all(one.dimension % cut or one.dimension // cut < narrowest for cut in cuts) for one in question.tables)
+        whole = sum(all(table.dimension % cut or table.dimension // cut < narrowest for cut in cuts) for table in question.tables)
         if whole:
             yield f"columns of {several(whole, 'table')} are not cut: equal pieces of {narrowest} or more are asked (choices.narrowest)"
 
@@ -280,7 +280,7 @@ def _where(option: PricedOption, places: Sequence[int]) -> str:
     """Devices or nodes in a few words, runs of them with their ends."""
     if option.spread == "all":
         return "all devices"
-    runs = [[place for _, place in run] for _, run in groupby(enumerate(sorted(set(places))), lambda pair: pair[1] - pair[0])]
+    runs = [[index for _, index in run] for _, run in groupby(enumerate(sorted(set(places))), lambda pair: pair[1] - pair[0])]
     what = "node" if option.spread == "node" else "device"
     return f"{what}{'s' * (len(set(places)) > 1)} {', '.join(f'{run[0]}-{run[-1]}' if len(run) > 1 else str(run[0]) for run in runs)}"
 
@@ -300,8 +300,8 @@ def _pictures(question: EmbeddingsQuestion, said: EmbeddingFigures) -> Iterator[
         if not parts:
             continue
         told = "; ".join(
-            f"device {name}: {', '.join(f'{label} {values[place]:.4g} {unit}' for label, values in parts)}"
-            for place, name in enumerate(labels)
+            f"device {name}: {', '.join(f'{label} {values[index]:.4g} {unit}' for label, values in parts)}"
+            for index, name in enumerate(labels)
         )
         units = Units(unit, 1.0, "the mean" if unit == "ms" else "for tables", "device, the slowest first")
         picture = Picture(
@@ -343,6 +343,6 @@ def _shards(table: EmbeddingTable, held: TablePlan, ranks: Sequence[int], per_no
         return
     parts = len(ranks) if sharding == "row" else per_node if sharding in {"table-row", "grid"} else 1
     rows = row_shards(table.rows, parts)
-    for place, rank in enumerate(ranks):
-        piece, part = divmod(place, parts)
+    for index, rank in enumerate(ranks):
+        piece, part = divmod(index, parts)
         yield {"rank": rank, "size": [rows[part], columns], "offset": [min(rows[0] * part, table.rows), columns * piece]}

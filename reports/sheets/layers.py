@@ -31,7 +31,7 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
     chips, answer, said = question.chips, result.answer, result.details
     question = question if chips is None else question.on_chip(0 if answer is None else answer.chip)
     problem = question.problem
-    free = [place for place, own in enumerate(problem.strategies) if len(own) > 1]
+    free = [index for index, own in enumerate(problem.strategies) if len(own) > 1]
     answered: tuple[Section, ...] = ()
     if answer is not None and said is not None:
         answered = (*_chip_section(said.chip), _budgets(question, said), _layers(question, answer.strategies, free))
@@ -158,7 +158,7 @@ def _network(problem: Problem, strategies: Sequence[str], arcs: Sequence[tuple[i
     count, figure = min(len(problem), MOST), problem.figures[0]
     shown = [layer for layer in sorted({layer for arc in arcs for layer in arc} | set(range(count))) if layer < count]
     shown = [layer for layer in shown if not problem.layers[layer].startswith(COPY)]
-    places = {layer: place for place, layer in enumerate(shown)}
+    places = {layer: index for index, layer in enumerate(shown)}
     ranks = {name: rank for rank, (name, _) in enumerate(Counter(strategies).most_common())}
     rows = chosen(problem, strategies)
     uses = [problem.amount(0, int(problem.uses[layer][rows[layer], 0])) for layer in shown]
@@ -243,16 +243,16 @@ def _share_text(question: LayersQuestion, said: LayerTotals, name: str) -> str:
 
 def _counted(strategies: Sequence[str], free: Sequence[int]) -> str:
     """How many layers with a choice take each strategy."""
-    found = Counter(strategies[place] for place in free)
+    found = Counter(strategies[index] for index in free)
     return " · ".join(f"{count:,} x {name}" for name, count in found.most_common()) or "no layer has a choice"
 
 
 def _named(question: LayersQuestion, strategies: Sequence[str], free: Sequence[int]) -> tuple[str, str]:
     """Layers that take another strategy than most, by name."""
-    ranked = [name for name, _ in Counter(strategies[place] for place in free).most_common()]
+    ranked = [name for name, _ in Counter(strategies[index] for index in free).most_common()]
     parts = []
     for name in ranked[1:]:
-        layers = [question.problem.layers[place] for place in free if strategies[place] == name]
+        layers = [question.problem.layers[index] for index in free if strategies[index] == name]
         more = f" and {len(layers) - _NAMED:,} more" if len(layers) > _NAMED else ""
         parts.append(f"{name}: {', '.join(layers[:_NAMED])}{more}")
     return "layers", "; ".join(parts)
@@ -271,7 +271,7 @@ def _budgets(question: LayersQuestion, said: LayerTotals) -> Section:
                 tuple(question.budgets.get(name) for name in every),
                 more=(("unit", tuple(UNITS[name] for name in every)),),
             ),
-            Column("used", tuple("-" if one is None else f"{one:.1%}" for one in shares), shares, "used share"),
+            Column("used", tuple("-" if share is None else f"{share:.1%}" for share in shares), shares, "used share"),
         )
     )
     return Section("Totals and budgets", (table,) if every else ())
@@ -281,23 +281,23 @@ def _layers(question: LayersQuestion, strategies: Sequence[str], free: Sequence[
     """Layers with a choice, their strategy, and figures of that alone: what it gains over the first strategy, and its shares of budgets."""
     problem = question.problem
     rows = chosen(problem, strategies)
-    shown = [place for place, name in enumerate(problem.figures) if _counts(problem, place) or name in question.budgets]
+    shown = [index for index, name in enumerate(problem.figures) if _counts(problem, index) or name in question.budgets]
     columns = [
-        names("layer", (problem.layers[one] for one in free)),
-        names("strategy", (strategies[one] for one in free)),
-        names("of", (", ".join(problem.strategies[one]) for one in free)),
+        names("layer", (problem.layers[item] for item in free)),
+        names("strategy", (strategies[item] for item in free)),
+        names("of", (", ".join(problem.strategies[item]) for item in free)),
     ]
     if question.graph is not None:
         operators = {node.name: node.operator for node in question.graph.nodes}
-        columns.insert(1, names("operator", (operators.get(problem.layers[one], "copy") for one in free)))
-    for place in shown:
-        figure = problem.figures[place]
-        values = tuple(problem.amount(place, int(problem.uses[one][rows[one], place])) for one in free)
+        columns.insert(1, names("operator", (operators.get(problem.layers[item], "copy") for item in free)))
+    for index in shown:
+        figure = problem.figures[index]
+        values = tuple(problem.amount(index, int(problem.uses[item][rows[item], index])) for item in free)
         columns.append(
             Column(figure, tuple(amount(figure, value) for value in values), values, f"{figure} in {UNITS[figure]}".removesuffix(" in "))
         )
-        if place == 0:
-            gains = tuple(problem.amount(0, int(problem.uses[one][0, 0] - problem.uses[one][rows[one], 0])) for one in free)
+        if index == 0:
+            gains = tuple(problem.amount(0, int(problem.uses[item][0, 0] - problem.uses[item][rows[item], 0])) for item in free)
             signed = (f"{'-' if gain < 0 else ''}{amount(figure, abs(gain))}" for gain in gains)
             columns.append(Column("gain", tuple(signed), gains, f"gain of {figure} in {UNITS[figure]}".removesuffix(" in ")))
         if question.budgets.get(figure):

@@ -149,7 +149,7 @@ def _device(question: MemoryQuestion, answer: Schedule, use: MemoryUse) -> tuple
     rounded = max(replay(blocks_of(question.graph, ALLOCATED), answer.order).bytes_) - use.peak
     parts = (*known, *use.peak_parts.items(), (f"rounding to blocks of {ALLOCATED} B", max(rounded, 0)))
     return (
-        Section("Memory of the device at the peak", (Breakdown("class", tuple((label, float(one)) for label, one in parts), "bytes"),)),
+        Section("Memory of the device at the peak", (Breakdown("class", tuple((label, float(item)) for label, item in parts), "bytes"),)),
     )
 
 
@@ -185,7 +185,7 @@ def _pictures(question: MemoryQuestion, answer: Schedule) -> Iterator[Section]:
     parts = [parts_at(graph, answer.order, found, event) for event in events]
     labels = [label for label in dict.fromkeys(label for part in parts for label in part) if any(part.get(label) for part in parts)]
     series = [(label, [float(part.get(label, 0)) for part in parts]) for label in labels]
-    heads = [str(event) if place % 8 == 0 else "" for place, event in enumerate(events)]
+    heads = [str(event) if index % 8 == 0 else "" for index, event in enumerate(events)]
     unit, name = (2.0**30, "GiB") if question.budget >= 2**30 else (2.0**20, "MiB") if question.budget >= 2**20 else (1.0, "B")
     units = Units(name, unit, "budget", "computations in their order")
     tall = max(found.bytes_)

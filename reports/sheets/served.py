@@ -59,7 +59,7 @@ def _row(label: str, cells: Sequence[str]) -> str:
 
 def _figures(line: ServingErrors) -> str:
     shares = (line.output_time, line.output_bias, line.first_token, line.first_median, line.queued_first_token, line.whole)
-    cells = ["-" if value is None else f"{value:+.1%}" if place == 1 else f"{value:.1%}" for place, value in enumerate(shares)]
+    cells = ["-" if value is None else f"{value:+.1%}" if index == 1 else f"{value:.1%}" for index, value in enumerate(shares)]
     cells.insert(4, f"{line.queued:,}")
     tau, regret = ("-" if line.tau is None else f"{line.tau:.2f}"), ("-" if line.regret is None else f"{line.regret:.1%}")
     return _row(line.label, (f"{line.rows:,}", *cells, tau, regret))

@@ -98,7 +98,7 @@ def copies_text(copies: Copies) -> str:
 
 
 def _answer(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[tuple[str, str], ...]:
-    rows = [("" if place else "workers", text) for place, text in enumerate(workers_texts(plan.workers))]
+    rows = [("" if index else "workers", text) for index, text in enumerate(workers_texts(plan.workers))]
     chips = (("prefill chip" if plan.decode_chip else "chip", plan.chip), ("decode chip", plan.decode_chip))
     rows += [(label, ", ".join(f"{_chosen(name, value)} {_part(name)}" for name, value in own.items())) for label, own in chips if own]
     modes = {"together" if copies.shape.role == "both" else _APART for copies in plan.workers}
@@ -260,12 +260,12 @@ def _replayed_text(question: ServingQuestion, plan: ServingPlan, said: ServingFi
 def _measured_text(question: ServingQuestion, found: Replayed) -> str:
     """Times of the log that were measured, with the error of the replay."""
     log, parts = question.log[: found.requests], list[str]()
-    if tokens := [one.token for one in log if one.token is not None and one.output > 1]:
+    if tokens := [item.token for item in log if item.token is not None and item.output > 1]:
         mean = sum(tokens) / len(tokens)
         parts.append(f"TPOT mean {_milliseconds(mean)} ms (replay {found.mean_token / mean - 1.0:+.1%})")
     for name, measured, times in (
-        ("TTFT", [one.first for one in log if one.first is not None], found.first),
-        ("whole", [one.whole for one in log if one.whole is not None], found.whole),
+        ("TTFT", [item.first for item in log if item.first is not None], found.first),
+        ("whole", [item.whole for item in log if item.whole is not None], found.whole),
     ):
         if measured and times:
             last = percentiles(measured)[_P95]
@@ -319,7 +319,7 @@ def binding(question: ServingQuestion, offer: Offer) -> str:
     """What keeps the next larger batch of this shape out."""
     question = of_classes(question, offer.shape.classes.split(JOINT)) if offer.shape.classes else question
     options = question.kind_of(offer.shape.device).options
-    batches = [offer.shape.data * one for one in options.prefill_batch] if offer.shape.role == "prefill" else options.batch
+    batches = [offer.shape.data * item for item in options.prefill_batch] if offer.shape.role == "prefill" else options.batch
     part = {"both": "", "prefill": "prefill: ", "decode": "decode: "}[offer.shape.role]
     larger = min((batch for batch in batches if batch > offer.shape.batch and batch % offer.shape.data == 0), default=None)
     if larger is None:
@@ -386,7 +386,7 @@ def _given(question: ServingQuestion) -> tuple[tuple[str, str], ...]:
         ("engine", file.engine if question.model is not None else ""),
         ("constants", _fitted(question) if question.model is not None else ""),
         ("rent", _rents(question)),
-        *((f"requests{f' of {one.name}' if one.name else ''}", _class_text(one)) for one in question.classes),
+        *((f"requests{f' of {item.name}' if item.name else ''}", _class_text(item)) for item in question.classes),
         ("rate", f"{question.rate:g} a second" if question.rate else ""),
         ("TTFT at most", rounded_quantity(question.ttft, "time", 4) if file.limits.ttft else ""),
         ("TPOT at most", rounded_quantity(question.tpot, "time", 4) if file.limits.tpot else ""),

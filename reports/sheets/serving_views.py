@@ -114,8 +114,8 @@ def frontier_section(question: ServingQuestion, plan: ServingPlan) -> Section:
         return Section("", ())
     found, chosen = _frontier(question), {copies.shape for copies in plan.workers}
     if len(found) > _ROWS:
-        places = {round(place * (len(found) - 1) / (_ROWS - 1)) for place in range(_ROWS)}
-        found = [point for place, point in enumerate(found) if place in places or point[2] in chosen]
+        places = {round(index * (len(found) - 1) / (_ROWS - 1)) for index in range(_ROWS)}
+        found = [point for index, point in enumerate(found) if index in places or point[2] in chosen]
     table = Table(
         (
             names("worker", (f"{shape_text(shape)}{' (the plan)' if shape in chosen else ''}" for _, _, shape in found)),
@@ -183,21 +183,21 @@ def load_section(question: ServingQuestion, plan: ServingPlan, said: ServingFigu
         rows.append((said.rate * tenth / 10.0, median, beyond))
         if beyond[0] > question.ttft or beyond[1] > question.tpot:
             break
-    shown = [place for place in range(2) if any(row[2][place] for row in rows)]
+    shown = [index for index in range(2) if any(row[2][index] for row in rows)]
     limits, title = ("TTFT", "TPOT"), "Latency against load"
     columns = [amounts("requests/s", [row[0] for row in rows], "{:.4g}".format)]
     columns.append(amounts("of the rate", [row[0] / said.rate for row in rows], "{:.0%}".format))
-    for place in shown:
-        for at, values in (("p50", [row[1][place] for row in rows]), (level, [row[2][place] for row in rows])):
-            columns.append(amounts(f"{limits[place]} {at}", values, lambda value: rounded_quantity(value, "time", 3), "s"))
-    kept = [[limits[place] for place, most in enumerate((question.ttft, question.tpot)) if row[2][place] > most] for row in rows]
+    for index in shown:
+        for at, values in (("p50", [row[1][index] for row in rows]), (level, [row[2][index] for row in rows])):
+            columns.append(amounts(f"{limits[index]} {at}", values, lambda value: rounded_quantity(value, "time", 3), "s"))
+    kept = [[limits[index] for index, most in enumerate((question.ttft, question.tpot)) if row[2][index] > most] for row in rows]
     columns.append(names("limits", (f"{' and '.join(broken_ones)} broken" if broken_ones else "kept" for broken_ones in kept)))
     caption = f"By the formulas of queues, not the replay, with the requests in flight at each load; the plan's rate is {said.rate:.4g}/s"
     caption += ", with all slots in use, as limits hold for means" if question.level == "mean" else ""
     pictures = [
-        _load_picture(limits[place], level, [(rate, p50[place], p95[place]) for rate, p50, p95 in rows], most)
-        for place, most in enumerate((question.ttft, question.tpot))
-        if place in shown
+        _load_picture(limits[index], level, [(rate, p50[index], p95[index]) for rate, p50, p95 in rows], most)
+        for index, most in enumerate((question.ttft, question.tpot))
+        if index in shown
     ]
     return Section(title, (*pictures, Table(tuple(columns), caption=caption)) if rows else ())
 
@@ -232,7 +232,7 @@ def _latencies(streams: Sequence[_Stream], level: str, part: float) -> tuple[flo
 
 def _load_picture(name: str, level: str, rows: Sequence[tuple[float, float, float]], limit: float) -> Picture:
     """One latency by the rate, beside its limit."""
-    curves = [Line(label, tuple(row[place] for row in rows), (False,) * len(rows)) for place, label in ((1, "p50"), (2, level))]
+    curves = [Line(label, tuple(row[index] for row in rows), (False,) * len(rows)) for index, label in ((1, "p50"), (2, level))]
     curves += [Line("limit", (limit,) * len(rows), (False,) * len(rows))] if limit < inf else []
     values = [value * 1e3 for curve in curves for value in curve.values if value]
     scaled = [replace(curve, values=tuple(None if not value else value * 1e3 for value in curve.values)) for curve in curves]
@@ -252,8 +252,8 @@ def roofline_section(question: ServingQuestion, plan: ServingPlan) -> Section:
     hardware = network_of(question, plan.workers[0].shape)[1]
     peak, bandwidth = max(row[5] for row in rows), float(hardware.dram.bandwidth)
     marks = [
-        Mark(place, name.startswith("decode"), flops / seconds, flops / moved, flops / moved, f"{letter(place)}  {name}")
-        for place, (name, flops, moved, seconds, _, _) in enumerate(rows)
+        Mark(index, name.startswith("decode"), flops / seconds, flops / moved, flops / moved, f"{letter(index)}  {name}")
+        for index, (name, flops, moved, seconds, _, _) in enumerate(rows)
     ]
     roofs = [Roof(f"memory {bandwidth / 1e12:.3g} TB/s", bandwidth, "memory")], [Roof(f"peak {peak / 1e12:,.4g} TFLOP/s", peak, "peak")]
     summary = ", ".join(f"{name}: {flops / seconds / own:.0%} of the peak" for name, flops, _, seconds, _, own in rows)
@@ -262,7 +262,7 @@ def roofline_section(question: ServingQuestion, plan: ServingPlan) -> Section:
     )
     table = Table(
         (
-            names("phase", (f"{letter(place)}  {row[0]}" for place, row in enumerate(rows))),
+            names("phase", (f"{letter(index)}  {row[0]}" for index, row in enumerate(rows))),
             amounts("time", [row[3] for row in rows], lambda value: f"{value * 1e3:.4g} ms", "s"),
             amounts("FLOPs a byte", [row[1] / row[2] for row in rows], "{:,.3g}".format),
             Column(

@@ -260,7 +260,7 @@ def _staged(
         worth = {"devices": 1.0, "feasible": weight}.get(shared.measure, unit)
         groups = zip(*(pricing.options(0, size, times[chip], unit, (memory, shared.flushes)) for chip in chips), strict=True)
         for options, (stages, data) in product(groups, _pipelines(pricing, shared)):
-            if stages * min(one.tensor for one in options[0]) * data > shared.devices or monotonic() > spend[1]:
+            if stages * min(item.tensor for item in options[0]) * data > shared.devices or monotonic() > spend[1]:
                 continue
             built = stage_model(cuts, options, shared, (stages, data), (sums_of(options[0], shared, data), weights))
             solved = backend("highs")(built.model, replace(spend[0], seconds=max(spend[1] - monotonic(), 0.0)))
@@ -364,7 +364,7 @@ def _hysteresis(run: _Run) -> tuple[AcceleratorPlan | None, int]:
 
 def _fixed(question: AcceleratorQuestion, pricing: Pricing, fixed: FixedSection) -> Baseline[AcceleratorPlan]:
     """The plan that the question names on the best chip: layers between the ends shared evenly among the stages."""
-    pipeline: PipelineSchedule = next((one for one in question.file.pipeline if one != "interleaved"), "1f1b")
+    pipeline: PipelineSchedule = next((item for item in question.file.pipeline if item != "interleaved"), "1f1b")
     again: Recompute = "full" if question.file.recompute == ("full",) else "none"
     plans = list[NetworkPlan]()
     for row, network in enumerate(question.networks):

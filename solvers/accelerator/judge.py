@@ -151,7 +151,7 @@ def judge(question: AcceleratorQuestion, answer: AcceleratorPlan) -> Verdict[Acc
     violations, figures = list[str](), list[NetworkFigures]()
     for row, plan in enumerate(answer.plans):
         figures.append(_NetworkJudge(question, row, plan, answer.chip).figures(violations))
-    rates = [1.0 / one.seconds if one.seconds else inf for one in figures]
+    rates = [1.0 / figure.seconds if figure.seconds else inf for figure in figures]
     seconds = figures[0].seconds if len(figures) == 1 else len(figures) / fsum(rates)
     limit = question.file.time_limit
     if limit is not None and seconds > limit:
@@ -210,7 +210,7 @@ class _NetworkJudge:
         file, plan = self.question.file, self.plan
         stages = self._layers_of_stages()
         passes = self._passes()
-        cycles = {(one.layer, one.tensor, one.backward): one.cycles for one in passes}
+        cycles = {(item.layer, item.tensor, item.backward): item.cycles for item in passes}
         loads = [self._load(number, layers, self._seconds(number, layers, cycles)) for number, layers in enumerate(stages)]
         if plan.interleave > 1:
             loads = [replace(load, memory=self._played(number % self.groups, stages)) for number, load in enumerate(loads)]
@@ -300,7 +300,7 @@ class _NetworkJudge:
 
     def _load(self, number: int, layers: list[int], passes: list[float]) -> StageLoad:
         file, plan, stage = self.question.file, self.plan, self.plan.stages[number]
-        earlier = {self.network.names.index(name) for one in plan.stages[:number] for name in one.layers}
+        earlier = {self.network.names.index(name) for item in plan.stages[:number] for name in item.layers}
         came, goes = (plan.microbatch * self._passing(inside) / file.bandwidth for inside in (earlier, earlier | set(layers)))
         waiting = len(plan.stages) - number - 1
         again = stage.recompute == "full" and waiting > 0 and file.passes == "training"
@@ -317,7 +317,7 @@ class _NetworkJudge:
         copies = file.copies + (plan.pipeline == "two-weights") if file.passes == "training" else 1
         parameters = copies * fsum(self._layer(row).parameters.on_device(tensor) for row in layers)
         activations = fsum(self._layer(row).activations.on_device(tensor, plan.microbatch) for row in layers)
-        earlier = {self.network.names.index(name) for one in plan.stages[:number] for name in one.layers}
+        earlier = {self.network.names.index(name) for item in plan.stages[:number] for name in item.layers}
         again = plan.stages[number].recompute == "full"
         return parameters, activations, plan.microbatch * self._passing(earlier) if again else activations
 
@@ -339,15 +339,15 @@ class _NetworkJudge:
             runs += [(turns - 1 - order[step - ahead], -1)] if step >= ahead else []
             for chunk, change in runs:
                 flight[chunk] += max(change, 0)
-                waiting = [(flight[one] - (one == chunk)) * stash for one, (_, _, stash) in enumerate(kept)]
+                waiting = [(flight[index] - (index == chunk)) * stash for index, (_, _, stash) in enumerate(kept)]
                 most = max(most, fsum((*(stored for stored, _, _ in kept), *waiting, kept[chunk][1])))
                 flight[chunk] += min(change, 0)
         return most
 
     def _passing(self, inside: set[int]) -> float:
         """Bytes of a sample that leave a set of layers."""
-        leaving = {one for row, before in enumerate(self.network.before) if row not in inside for one in before if one in inside}
-        return fsum(float(ceil(self._layer(one).output)) for one in leaving)
+        leaving = {item for row, before in enumerate(self.network.before) if row not in inside for item in before if item in inside}
+        return fsum(float(ceil(self._layer(item).output)) for item in leaving)
 
     def _rules(self, devices: int) -> list[str]:
         file, plan = self.question.file, self.plan

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from crossopt.crossflow.accelerator import chip_area
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.accelerator.bounds import Pricing, Setting
 from crossopt.formulation.accelerator.schedule import MOST_STATES
 from crossopt.instances.accelerator.built import BuiltChips, Rated
@@ -59,7 +59,7 @@ def _alike(question: AcceleratorQuestion, row: int, plan: NetworkPlan) -> dict[A
     return found
 
 
-def _small(question: AcceleratorQuestion, chip: ChipAnswer | BuiltChip) -> "tuple[Pricing, Whole] | _Grid":
+def _small(question: AcceleratorQuestion, chip: ChipAnswer | BuiltChip) -> "tuple[Pricing, Ints] | _Grid":
     """Chips of no larger area: prices with their order by area, or a grid of a technology."""
     if isinstance(chip, BuiltChip):
         if question.built is None:
@@ -80,7 +80,7 @@ class _Grid:
     """Chips of a technology."""
 
     built: BuiltChips
-    places: Whole
+    places: Ints
     rated: Rated
 
     def quickest(
@@ -94,7 +94,7 @@ class _Grid:
         return BuiltChip(self.built.chosen(self.places[row])), float(seconds[row])
 
 
-def _quickest(pricing: Pricing, order: Whole, setting: Setting, work: tuple[tuple[int, ...], bool]) -> tuple[ChipAnswer, float]:
+def _quickest(pricing: Pricing, order: Ints, setting: Setting, work: tuple[tuple[int, ...], bool]) -> tuple[ChipAnswer, float]:
     """The chip on which so many layers of each kind compute quickest, and seconds: bounds of all, and schedules while they count."""
     (counts, again), clock = work, pricing.question.file.clock
     passes = [1 + again, 1][: len(pricing.question.directions)]

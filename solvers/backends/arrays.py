@@ -15,7 +15,7 @@ from weakref import finalize
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.formulation.model import Program, Rows
 from crossopt.instances.errors import INVALID, FailedError, SolverError
 from crossopt.solvers.backends.answer import MOST, late_text, patience
@@ -235,5 +235,5 @@ def _listen(line: Line, improving: Foreign, kind: Foreign, message: str, seen: F
         reply.user_interrupt = line.stopping
 
 
-def _short(figures: Whole) -> np.typing.NDArray[np.int32]:
+def _short(figures: Ints) -> np.typing.NDArray[np.int32]:
     return figures.astype(np.int32)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.crossflow.plan import Plans, code
 from crossopt.crossflow.records import dataclass
@@ -46,7 +46,7 @@ def leasts_of(instance: Instance) -> Leasts:
     return Leasts(hardware, plan, {name: np.full(len(options), np.inf) for name, options in open_ones})
 
 
-def see(leasts: Leasts, found: Array, plans: AnyPlans, points: Whole, reach: float) -> None:
+def see(leasts: Leasts, found: Array, plans: AnyPlans, points: Ints, reach: float) -> None:
     """Take the values of plans (rows) on points (columns) in, as far as they are up to `reach`."""
     by_plan, by_point = found.min(axis=1), found.min(axis=0)
     rows, columns = np.flatnonzero(by_plan <= reach), np.flatnonzero(by_point <= reach)
@@ -73,13 +73,13 @@ def _occurring(name: str, options: tuple[Any, ...], values: Array, limit: float)
     return Occurring(name, len(options), [options[index] for index in occurring], tuple(float(values[index]) for index in occurring))
 
 
-def setting_indices(plans: AnyPlans, rows: Whole, name: str, options: tuple[Any, ...]) -> Whole:
+def setting_indices(plans: AnyPlans, rows: Ints, name: str, options: tuple[Any, ...]) -> Ints:
     """Where in the options of a choice some plans are."""
     if not isinstance(plans, Plans):
         return np.array([options.index(getattr(plans[int(row)], name)) for row in rows], np.int64)
     codes = np.array([code(name, option) for option in options], np.int64)
     order = np.argsort(codes, kind="stable")
-    places: Whole = order[np.searchsorted(codes[order], getattr(plans, name)[rows])]
+    places: Ints = order[np.searchsorted(codes[order], getattr(plans, name)[rows])]
     return places
 
 
@@ -121,7 +121,7 @@ class _Tally:
     feasible: int = 0
     plans: int = 0
     unbuilt: int = 0
-    near: list[tuple[Array, Whole]] = field(default_factory=list)
+    near: list[tuple[Array, Ints]] = field(default_factory=list)
     limits: dict[str, tuple[int, float]] = field(default_factory=dict)
     """How many designs keep each limit, and the least share of it that a design needs."""
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
@@ -286,7 +286,7 @@ def _hosted(instance: Instance, plans: AnyPlans, count: int, tally: _Tally) -> M
     return fits
 
 
-def _see(found: Array, plans: AnyPlans, rows: Whole, points: Whole, tally: _Tally) -> bool:
+def _see(found: Array, plans: AnyPlans, rows: Ints, points: Ints, tally: _Tally) -> bool:
     """Take the block's values into the tally; of equal designs the first one counted is kept."""
     index = int(np.argmin(found))
     row, column = divmod(index, found.shape[1])
@@ -316,7 +316,7 @@ def _affordable(instance: Instance, hardware: Hardware, count: int, plans: int, 
     return affordable
 
 
-def _merge(parts: list[tuple[Array, Whole]]) -> tuple[Array, Whole]:
+def _merge(parts: list[tuple[Array, Ints]]) -> tuple[Array, Ints]:
     """One list of different values and how often each occurs."""
     together, times = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     different, index = np.unique(together, return_inverse=True)

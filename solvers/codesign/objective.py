@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Real, Whole, distinct
+from crossopt.crossflow.arrays import Array, Ints, Mask, Real, distinct
 from crossopt.crossflow.bill import Spent, total
 from crossopt.crossflow.cost import step_cost
 from crossopt.crossflow.evaluate import Evaluation, Limit
@@ -266,7 +266,7 @@ def spent(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPl
     raise ValueError(f"{type(plans).__name__} cannot spread a {type(workload).__name__}")
 
 
-def rows_of(plans: AnyPlans, rows: Whole) -> AnyPlans:
+def rows_of(plans: AnyPlans, rows: Ints) -> AnyPlans:
     """Some of the plans."""
     return plan_rows(plans, rows) if isinstance(plans, Plans) else tuple(plans[int(row)] for row in rows)
 
@@ -410,7 +410,7 @@ def _memory_by_recomputation(instance: Instance, model: Transformer, plans: Plan
     return found[row_of]
 
 
-def _distinct_memory(plans: Plans) -> tuple[Whole, Whole]:
+def _distinct_memory(plans: Plans) -> tuple[Ints, Ints]:
     """Rows of plans that may need different memory, and for every plan its own among them; of a few plans all."""
     if len(plans) < _MANY:
         return np.arange(len(plans)), np.arange(len(plans))

@@ -49,7 +49,7 @@ _MOST_DEVICES: Final = 10**15
 
 def judge(question: FleetQuestion, answer: Fleet) -> Verdict[FleetUse]:
     """Cost an hour, and broken limits; a ValueError where devices or shares are none of the question."""
-    places = {name: place for place, name in enumerate(question.kinds)}
+    places = {name: index for index, name in enumerate(question.kinds)}
     if not answer.devices or any(name not in places or count < 1 for name, count in answer.devices.items()):
         raise ValueError("devices are counted from 1 on, by kinds of the question")
     if max(answer.devices.values()) > _MOST_DEVICES:

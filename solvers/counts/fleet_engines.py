@@ -124,7 +124,7 @@ def slices(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
     if solved.values is None or solved.value is None:
         return SearchOutcome(None, engine="slices", stopped=ended, solver=solved.solver)
     counts = [solved.values[variable] for variable in inner.devices]
-    shares = {key: Fraction(solved.values[one], parts) for key, one in inner.slices.items() if solved.values[one]}
+    shares = {key: Fraction(solved.values[item], parts) for key, item in inner.slices.items() if solved.values[item]}
     bound, baselines = min(bound, question.cost(solved.value)), rules_of_fleet(question)
     return SearchOutcome(fleet_of(question, counts, shares), bound, proof, "slices", ended, baselines=baselines, solver=solved.solver)
 
@@ -136,10 +136,10 @@ _ENDINGS = {"interrupted": "interrupted", "complete": "complete"}
 
 def _solved_slices(question: FleetQuestion, inner: SliceModel, limits: Limits, watch: Watch) -> Answer:
     """What HiGHS finds, from the cheapest kind for each whole class on."""
-    chosen = [ranked(question, place)[0] for place in range(len(question.classes))]
+    chosen = [ranked(question, index)[0] for index in range(len(question.classes))]
     start = whole_classes(question, chosen)
     known = {variable: start.devices.get(kind, 0) for variable, kind in zip(inner.devices, question.kinds, strict=True)}
-    known |= {variable: int(chosen[place] == kind) * variable.high for (place, kind), variable in inner.slices.items()}
+    known |= {variable: int(chosen[index] == kind) * variable.high for (index, kind), variable in inner.slices.items()}
     keeps = not violations(inner.model, known)
 
     def see(event: Event) -> bool:

@@ -105,7 +105,7 @@ def _bisected(question: InstancesQuestion, tick: Callable[[], None]) -> Best:
 
 def _placed_within(question: InstancesQuestion, part: Part, latency: int, tick: Callable[[], None]) -> Placed:
     """Instances of latencies up to this that keep all limits; none where there are none."""
-    shapes = [place for place in part.shapes if question.shapes[place].latency <= latency]
+    shapes = [index for index in part.shapes if question.shapes[index].latency <= latency]
     counted, batch = counts_instances(question), question.file.batch or 0
     if not shapes:
         return ()

@@ -57,7 +57,7 @@ def groups_of(question: InstancesQuestion, placed: Placed) -> InstanceGroups:
     counts = {key: placed.count(key) for key in sorted(set(placed))}
     shapes = question.shapes
     return InstanceGroups(
-        tuple(InstanceGroup(socket, count, shapes[place].threads, shapes[place].batch) for (socket, place), count in counts.items())
+        tuple(InstanceGroup(socket, count, shapes[index].threads, shapes[index].batch) for (socket, index), count in counts.items())
     )
 
 

@@ -19,8 +19,8 @@ def fleet_of(question: FleetQuestion, counts: Sequence[int], shares: Shares) -> 
     """A fleet with its shares in words."""
     devices = {kind: number for kind, number in zip(question.kinds, counts, strict=True) if number}
     by_class: dict[str, dict[str, str]] = {name: {} for name in question.classes}
-    for (place, kind), share in sorted(shares.items()):
-        by_class[question.classes[place]][question.kinds[kind]] = str(share)
+    for (index, kind), share in sorted(shares.items()):
+        by_class[question.classes[index]][question.kinds[kind]] = str(share)
     return Fleet(devices, by_class)
 
 
@@ -28,14 +28,14 @@ def cheapest_of(question: FleetQuestion) -> Fleet | None:
     """Requests on the kind that serves them cheapest, then on the next where it has no devices left; None where requests are left."""
     room = [None if limit is None else Fraction(limit) for limit in question.limits]
     left, busy, shares = [Fraction(1)] * len(question.classes), [Fraction(0)] * len(question.kinds), dict[tuple[int, int], Fraction]()
-    ranks = [ranked(question, place) for place in range(len(question.classes))]
+    ranks = [ranked(question, index) for index in range(len(question.classes))]
     for turn in range(len(question.kinds)):  # every class has its cheapest kind before one has its second
-        for place, kind in ((place, kinds[turn]) for place, kinds in enumerate(ranks) if turn < len(kinds) and left[place]):
-            each, free = question.loads[place] / question.rates[place][kind], room[kind]
-            share = left[place] if free is None else min(left[place], (free - busy[kind]) / each)
+        for index, kind in ((index, kinds[turn]) for index, kinds in enumerate(ranks) if turn < len(kinds) and left[index]):
+            each, free = question.loads[index] / question.rates[index][kind], room[kind]
+            share = left[index] if free is None else min(left[index], (free - busy[kind]) / each)
             if share:
-                shares[place, kind], left[place], busy[kind] = share, left[place] - share, busy[kind] + share * each
-    return None if any(left) else fleet_of(question, [ceil(one) for one in busy], shares)
+                shares[index, kind], left[index], busy[kind] = share, left[index] - share, busy[kind] + share * each
+    return None if any(left) else fleet_of(question, [ceil(item) for item in busy], shares)
 
 
 def ranked(question: FleetQuestion, place: int) -> list[int]:
@@ -48,9 +48,9 @@ def ranked(question: FleetQuestion, place: int) -> list[int]:
 def whole_classes(question: FleetQuestion, chosen: Sequence[int]) -> Fleet:
     """Every class on one kind, with as many devices as they keep busy."""
     busy = [Fraction(0)] * len(question.kinds)
-    for place, kind in enumerate(chosen):
-        busy[kind] += question.loads[place] / question.rates[place][kind]
-    return fleet_of(question, [ceil(one) for one in busy], {(place, kind): Fraction(1) for place, kind in enumerate(chosen)})
+    for index, kind in enumerate(chosen):
+        busy[kind] += question.loads[index] / question.rates[index][kind]
+    return fleet_of(question, [ceil(item) for item in busy], {(index, kind): Fraction(1) for index, kind in enumerate(chosen)})
 
 
 def rules_of_fleet(question: FleetQuestion) -> tuple[Baseline[Fleet], ...]:
@@ -58,7 +58,7 @@ def rules_of_fleet(question: FleetQuestion) -> tuple[Baseline[Fleet], ...]:
     classes, found = range(len(question.classes)), list[Baseline[Fleet]]()
     alone = list[tuple[bool, int, int]]()
     for kind in (kind for kind in range(len(question.kinds)) if all(rates[kind] for rates in question.rates)):
-        need = ceil(sum(question.loads[place] / question.rates[place][kind] for place in classes))
+        need = ceil(sum(question.loads[index] / question.rates[index][kind] for index in classes))
         limit = question.limits[kind]
         alone.append((limit is not None and need > limit, need * question.prices[kind], kind))
     if alone:
@@ -66,10 +66,10 @@ def rules_of_fleet(question: FleetQuestion) -> tuple[Baseline[Fleet], ...]:
         found.append(Baseline(f"{question.kinds[kind]} alone", None, whole_classes(question, [kind] * len(classes))))
     answer = cheapest_of(question)
     found += [Baseline("cheapest kinds first", None, answer)] if answer is not None else []
-    chosen, counts = [ranked(question, place)[0] for place in classes], [0] * len(question.kinds)
-    for place, kind in enumerate(chosen):
-        counts[kind] += ceil(question.loads[place] / question.rates[place][kind])
-    apart = fleet_of(question, counts, {(place, kind): Fraction(1) for place, kind in enumerate(chosen)})
+    chosen, counts = [ranked(question, index)[0] for index in classes], [0] * len(question.kinds)
+    for index, kind in enumerate(chosen):
+        counts[kind] += ceil(question.loads[index] / question.rates[index][kind])
+    apart = fleet_of(question, counts, {(index, kind): Fraction(1) for index, kind in enumerate(chosen)})
     return (*found, Baseline("devices of its own for each class", None, apart))
 
 
@@ -115,9 +115,9 @@ def greedy_of(question: InstancesQuestion) -> InstanceGroups | None:
     for socket in range(file.sockets):
         while left != 0:
             room = sum(free)
-            fit = [place for place, shape in enumerate(shapes) if shape.threads <= free[socket]]
+            fit = [index for index, shape in enumerate(shapes) if shape.threads <= free[socket]]
             if left is not None:
-                fit = [place for place in fit if shapes[place].batch <= left and shapes[place].batch * room >= left * shapes[place].threads]
+                fit = [index for index in fit if shapes[index].batch <= left and shapes[index].batch * room >= left * shapes[index].threads]
             if not fit:
                 break
             if left is None:

@@ -12,7 +12,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.embeddings import Way
 from crossopt.instances.embeddings.options import SPREADS, Spread
 from crossopt.solvers.embeddings.local import Plan, memory_of, phases_of
@@ -43,7 +43,7 @@ class _Items:
     """Table and piece."""
     sizes: Array
     """By figure and piece."""
-    where: Whole
+    where: Ints
     on: list[list[int]]
     """Pieces of each block."""
 
@@ -64,7 +64,7 @@ class Annealing:
     costs: Array = field(default_factory=lambda: np.zeros(0))
     """Of each device."""
     items: tuple[_Items, ...] = ()
-    known: dict[int, tuple[Array, Whole, dict[Spread, Whole]]] = field(default_factory=dict)
+    known: dict[int, tuple[Array, Ints, dict[Spread, Ints]]] = field(default_factory=dict)
     """Sizes of all ways of a type, their pieces, and places of those of each spread."""
 
     def reload(self) -> None:
@@ -84,8 +84,8 @@ class Annealing:
         on = [list[int]() for _ in range(blocks)]
         for table, (way, places) in enumerate(zip(plan.ways, plan.places, strict=True)):
             if way is not None and way.spread == spread and not way.distinct:
-                for piece, place in enumerate(places):
-                    on[place].append(len(owners))
+                for piece, index in enumerate(places):
+                    on[index].append(len(owners))
                     owners.append((table, piece))
                 own += [self._size(way)] * len(places)
                 where += places
@@ -152,8 +152,8 @@ class Annealing:
         way, places = plan.ways[table], list(plan.places[table])
         if way is None:
             return
-        for place, sign in ((old, -1.0), (block, 1.0)):
-            devices = slice(place * items.width, (place + 1) * items.width)
+        for index, sign in ((old, -1.0), (block, 1.0)):
+            devices = slice(index * items.width, (index + 1) * items.width)
             self.over[:, devices] += sign * items.sizes[:, item, None]
             plan.loads[devices] += sign * phases_of(way)
             plan.memory[devices] += sign * memory_of(way)

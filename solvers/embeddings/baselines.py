@@ -158,7 +158,7 @@ class _Devices:
         if option.spread == "neighbours":
             return next((own for devices in nodes if (own := self._beside(devices, option)) is not None), None)
         rows = [nodes[first : first + count] for first in range(len(nodes) - count + 1)]
-        for row in rows or [[nodes[place % len(nodes)] for place in range(count)]]:
+        for row in rows or [[nodes[index % len(nodes)] for index in range(count)]]:
             before = [(device, self.loads[device], list(self.memory[device])) for devices in row for device in devices]
             if all(self.put(devices, option) for devices in row):
                 return [devices[0] // self.per_node for devices in row]
@@ -174,8 +174,8 @@ class _Devices:
             order = sorted(free, key=lambda device: (self.loads[device], device))
             device = next((device for device in order if self.put([device], option)), None)
             if device is None:
-                for place, load, memory in before:
-                    self.loads[place], self.memory[place] = load, memory
+                for index, load, memory in before:
+                    self.loads[index], self.memory[index] = load, memory
                 return None
             own.append(device)
         return own
@@ -204,7 +204,7 @@ def partition(question: EmbeddingsQuestion, proposal: Sequence[int], hbm: int | 
         if own is None:
             return None
         places[table] = tuple(own)
-    return max(devices.loads), tuple(Held(index, place) for index, place in zip(proposal, places, strict=True))
+    return max(devices.loads), tuple(Held(index, position) for index, position in zip(proposal, places, strict=True))
 
 
 def greedy_proposals(question: EmbeddingsQuestion, by_sum: bool = False) -> Iterator[Sequence[int]]:
@@ -222,7 +222,7 @@ def greedy_proposals(question: EmbeddingsQuestion, by_sum: bool = False) -> Iter
             heap.append((tuple(-amount for amount in sizes[kind][0]), table))
     heapify(heap)
     while True:
-        yield [order[kind][place] for kind, place in zip(question.types, at, strict=True)]
+        yield [order[kind][index] for kind, index in zip(question.types, at, strict=True)]
         if not heap:
             return
         _, table = heappop(heap)
@@ -284,10 +284,10 @@ def dynamic_proposals(question: EmbeddingsQuestion) -> Iterator[Sequence[int]]:
             back[table, target[first]], before[table, target[first]] = index, known[first]
         times, used = after, size
     for end in sorted(np.flatnonzero(times < inf).tolist(), key=times.__getitem__):
-        proposal, place = dict[int, int](), end
+        proposal, position = dict[int, int](), end
         for table in reversed(by_size):
-            proposal[table] = int(back[table, place])
-            place = int(before[table, place])
+            proposal[table] = int(back[table, position])
+            position = int(before[table, position])
         yield [proposal[table] for table in range(tables)]
 
 
@@ -339,4 +339,4 @@ def by_key(question: EmbeddingsQuestion, key: str) -> EmbeddingPlan | None:
         if own is None:
             return None
         places[table] = tuple(own)
-    return plan_of(question, [Held(indices[kind], place) for kind, place in zip(question.types, places, strict=True)])
+    return plan_of(question, [Held(indices[kind], index) for kind, index in zip(question.types, places, strict=True)])

@@ -495,8 +495,8 @@ def _homeless(question: EmbeddingsQuestion, form: Whole) -> Iterator[str]:
     }
     worst = max(homeless, key=lambda table: beyond(least[table.name]))
     more = f" ({len(homeless):,} tables are too large)" if len(homeless) > 1 else ""
-    allowed = [one for one in question.file.choices.sharding if not worst.sharding or one in worst.sharding]
-    unused = [one for one in ("row", "column") if one not in allowed]
+    allowed = [item for item in question.file.choices.sharding if not worst.sharding or item in worst.sharding]
+    unused = [item for item in ("row", "column") if item not in allowed]
     hint = f"allow {' or '.join(unused)}" if unused else "allow another kernel, or take more devices"
     yield f"the piece nearest to fitting of the table {worst.name} takes {_memory(least[worst.name])}, more than a device has{more}: {hint}"
 

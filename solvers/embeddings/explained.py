@@ -53,7 +53,7 @@ def solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
 
 def with_memory(question: EmbeddingsQuestion, tier: int, size: Callable[[float], float]) -> EmbeddingsQuestion:
     """Devices with another size of a tier."""
-    hbm, ddr, ssd = (size(own) if place == tier else own for place, own in enumerate(question.memory))
+    hbm, ddr, ssd = (size(own) if index == tier else own for index, own in enumerate(question.memory))
     memory = (hbm, ddr, ssd)
     return replace(question, memory=memory, capacity=capacity_of(question.file.cluster, memory))
 

@@ -112,8 +112,8 @@ def judge(question: EmbeddingsQuestion, answer: EmbeddingPlan) -> Verdict[Embedd
             devices = devices_of(option.spread, held.places, group.per_node, group.devices)
             where = [(times[device], memory[device]) for device in devices]
         for own, used in where:
-            for place, figure in enumerate(figures):
-                own[place] += figure
+            for index, figure in enumerate(figures):
+                own[index] += figure
             for tier, amount in enumerate(option.memory):
                 used[tier] += amount
     times = [[sum(pair) for pair in zip(own, everywhere, strict=True)] for own in times]
@@ -148,9 +148,9 @@ def _misplaced(question: EmbeddingsQuestion, option: PricedOption, places: tuple
     if len(places) != count:
         return f"{len(places)} places are given for {count} pieces"
     most = question.nodes if spread == "node" else question.group.devices
-    if any(not 0 <= place < most for place in places):
+    if any(not 0 <= index < most for index in places):
         return f"places are from 0 to {most - 1}"
-    if spread == "neighbours" and len({place // question.group.per_node for place in places}) > 1:
+    if spread == "neighbours" and len({index // question.group.per_node for index in places}) > 1:
         return "its pieces are not all in one node"
     if option.distinct and len(set(places)) < count:
         return f"two of its pieces are on one {'node' if spread == 'node' else 'device'}"
@@ -162,7 +162,7 @@ def _overfull(question: EmbeddingsQuestion, memory: list[list[int]]) -> Iterator
     for tier, name in enumerate(TIERS):
         used = max(own[tier] for own in memory)
         if used > question.capacity[tier]:
-            device = next(place for place, own in enumerate(memory) if own[tier] == used)
+            device = next(index for index, own in enumerate(memory) if own[tier] == used)
             shown, room = (format_quantity(float(amount), "bytes") for amount in (used, question.capacity[tier]))
             yield f"{shown} of {name.upper()} on device {device} are more than {room}"
 

@@ -8,7 +8,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.embeddings import SCALE, Held, Way
 from crossopt.formulation.embeddings import Whole as Form
 from crossopt.instances.embeddings.options import devices_of
@@ -145,8 +145,8 @@ def insertion(plan: Plan, way: Way) -> tuple[float, tuple[int, ...]]:
             order = np.argsort(by_node, kind="stable")[: way.pieces]
             return float(by_node[order].max()), tuple(sorted(int(order[piece % len(order)]) for piece in range(way.pieces)))
         case "device" if way.pieces == 1:
-            place = int(after.argmin())
-            return float(after[place]), (place,)
+            index = int(after.argmin())
+            return float(after[index]), (index,)
         case "device":
             order = np.argsort(after, kind="stable")[: way.pieces]
             chosen = [int(order[piece % len(order)]) for piece in range(way.pieces)]
@@ -164,9 +164,9 @@ def insertion(plan: Plan, way: Way) -> tuple[float, tuple[int, ...]]:
 class Items:
     """Pieces that are on one device each and free to move to any other."""
 
-    table: Whole
-    piece: Whole
-    device: Whole
+    table: Ints
+    piece: Ints
+    device: Ints
     times: Array
     memory: Array
 
@@ -174,10 +174,10 @@ class Items:
 def items_of(plan: Plan) -> Items:
     """All free pieces of a plan."""
     rows = [
-        (table, piece, place)
+        (table, piece, index)
         for table, (way, places) in enumerate(zip(plan.ways, plan.places, strict=True))
         if way is not None and way.spread == "device" and not way.distinct
-        for piece, place in enumerate(places)
+        for piece, index in enumerate(places)
     ]
     table, piece, device = (np.array(column, int) for column in zip(*rows, strict=True)) if rows else (np.zeros(0, int),) * 3
     own = [plan.ways[index] for index in table.tolist()]
@@ -240,8 +240,8 @@ class Climb:
         left = self._after(loads[worst] - times[own], plan.memory[worst] - items.memory[own])
         both = np.maximum(moved, left[:, None])
         both[:, worst] = inf
-        place = int(both.argmin())
-        row, column = divmod(place, both.shape[1])
+        index = int(both.argmin())
+        row, column = divmod(index, both.shape[1])
         if both[row, column] < best[0]:
             best = float(both[row, column]), int(own[row]), -1, column
         if len(others) > _PARTNERS:
@@ -254,8 +254,8 @@ class Climb:
             here = self._after(loads[worst] - change, plan.memory[worst] - stored)
             there = self._after(loads[where] + change, plan.memory[where] + stored)
             both = np.maximum(here, there)
-            place = int(both.argmin())
-            row, column = divmod(place, both.shape[1])
+            index = int(both.argmin())
+            row, column = divmod(index, both.shape[1])
             if both[row, column] < best[0]:
                 best = float(both[row, column]), int(own[row]), int(others[column]), int(where[column])
         if best[1] < 0:
@@ -289,8 +289,8 @@ class Climb:
             both = np.maximum(self._after(here[:, 0], here[:, 1:]), self._after(there[:, 0], there[:, 1:]))
             best = int(both.argmin())
             if float(both[best]) < top:
-                for place, item in enumerate(own.tolist()):
-                    wanted = worst if best >> place & 1 else other
+                for index, item in enumerate(own.tolist()):
+                    wanted = worst if best >> index & 1 else other
                     if int(items.device[item]) != wanted:
                         self.moved(item, wanted)
                 return True

@@ -9,7 +9,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.formulation.embeddings import (
     SCALE,
     SHARES,
@@ -54,7 +54,7 @@ class Flat:
         return tuple(way for ways in self.form.ways for way in ways)
 
     @cached_property
-    def starts(self) -> Whole:
+    def starts(self) -> Ints:
         return np.cumsum([0, *(len(ways) for ways in self.form.ways)])
 
     @cached_property
@@ -104,7 +104,7 @@ def flat(form: Form) -> Flat:
     return Flat(form, np.bincount(form.types, minlength=len(form.ways)).astype(float))
 
 
-def cheapest(ways: Flat, prices: Array, allowed: Mask, dear: Array | float = 0.0) -> Whole:
+def cheapest(ways: Flat, prices: Array, allowed: Mask, dear: Array | float = 0.0) -> Ints:
     """For each type the way of least cost at these prices, and further costs, among all ways."""
     costs = np.where(allowed, ways.total + dear + ways.stored @ prices, inf)
     least = np.minimum.reduceat(costs, ways.starts[:-1])
@@ -112,7 +112,7 @@ def cheapest(ways: Flat, prices: Array, allowed: Mask, dear: Array | float = 0.0
     places = np.flatnonzero(equal)
     owners = np.searchsorted(ways.starts, places, side="right") - 1
     _, first = np.unique(owners, return_index=True)
-    found: Whole = places[first]
+    found: Ints = places[first]
     return found
 
 
@@ -301,8 +301,8 @@ def _relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array, reg
             return _by_duals(ways, (limit, region), found, (columns, amounts, owner), pieces, fixed, scale)
         more = _Rows()
         for phase, kind in new:
-            place = np.arange(starts[kind], starts[kind + 1] if kind + 1 < len(starts) else count)
-            more.row([*place, common[phase], slow[phase]], [*own[place, phase], 1.0, -1.0], 0.0)
+            index = np.arange(starts[kind], starts[kind + 1] if kind + 1 < len(starts) else count)
+            more.row([*index, common[phase], slow[phase]], [*own[index, phase], 1.0, -1.0], 0.0)
         session.add(more.rows())
         pieces += new
     return None
@@ -374,10 +374,10 @@ def sharpened(ways: Flat, priced: Priced, limit: float, seconds: float) -> Price
     return priced if found is None or (found.priced.bound or 0.0) <= (priced.bound or 0.0) else found.priced
 
 
-def _promising(ways: Flat, allowed: Mask, prices: Array) -> Whole:
+def _promising(ways: Flat, allowed: Mask, prices: Array) -> Ints:
     """Ways that may be taken where little is given away; all of few."""
     if len(ways.ways) <= _FEW:
-        found: Whole = np.flatnonzero(allowed)
+        found: Ints = np.flatnonzero(allowed)
         return found
     costs = np.where(allowed, ways.total + ways.stored @ prices, inf)
     least = np.repeat(np.minimum.reduceat(costs, ways.starts[:-1]), np.diff(ways.starts))
@@ -389,7 +389,7 @@ def _by_duals(
     ways: Flat,
     within: tuple[float | None, Region | None],
     found: Solution,
-    mixed: tuple[Whole, Array, Whole],
+    mixed: tuple[Ints, Array, Ints],
     pieces: list[tuple[int, int]],
     fixed: int,
     scale: float,
@@ -419,7 +419,7 @@ def _by_duals(
     return Relaxed(Priced(prices, limit, bound, tuple(weights), floors), taken, slowest, amounts @ over, longest)
 
 
-def _rounded(ways: Flat, columns: Whole, amounts: Array, flat: bool) -> list[Way]:
+def _rounded(ways: Flat, columns: Ints, amounts: Array, flat: bool) -> list[Way]:
     """Ways of the tables of a type; what is left goes to the way that has most, or of those that have some to the flattest."""
     counts = np.floor(amounts + 1e-6)
     left = round(float(amounts.sum() - counts.sum()))
@@ -435,11 +435,11 @@ class _Rows:
 
     lows: list[Array] = field(default_factory=list)
     highs: list[Array] = field(default_factory=list)
-    counts: list[Whole] = field(default_factory=list)
-    columns: list[Whole] = field(default_factory=list)
+    counts: list[Ints] = field(default_factory=list)
+    columns: list[Ints] = field(default_factory=list)
     factors: list[Array] = field(default_factory=list)
 
-    def add(self, rows: Whole, owner: Whole, columns: Whole, factors: Array, lows: Array, highs: Array) -> None:
+    def add(self, rows: Ints, owner: Ints, columns: Ints, factors: Array, lows: Array, highs: Array) -> None:
         """Rows whose entries are sorted by row."""
         self.counts.append(np.bincount(owner, minlength=len(rows)))
         self.columns.append(columns)
@@ -447,11 +447,11 @@ class _Rows:
         self.lows.append(lows)
         self.highs.append(highs)
 
-    def row(self, columns: Sequence[int] | Whole, factors: Sequence[float] | Array, high: float) -> None:
+    def row(self, columns: Sequence[int] | Ints, factors: Sequence[float] | Array, high: float) -> None:
         """A row up to a side, without entries of 0."""
-        place, values = np.array(columns, np.int64), np.array(factors, float)
+        index, values = np.array(columns, np.int64), np.array(factors, float)
         there = values != 0.0
-        self.add(np.zeros(1, int), np.zeros(int(there.sum()), int), place[there], values[there], np.array([-inf]), np.array([high]))
+        self.add(np.zeros(1, int), np.zeros(int(there.sum()), int), index[there], values[there], np.array([-inf]), np.array([high]))
 
     def rows(self) -> Rows:
         starts = np.concatenate([[0], np.cumsum(np.concatenate(self.counts))])

@@ -68,7 +68,7 @@ def halves(box: Box, axis: int, last: int) -> tuple[Box, Box]:
     """Both parts of a box, of which the first ends with this place of an axis."""
     low, high = box[axis]
     return tuple(
-        tuple(ends if place == axis else own for place, own in enumerate(box))  # type: ignore[return-value]
+        tuple(ends if index == axis else own for index, own in enumerate(box))  # type: ignore[return-value]
         for ends in ((low, last), (last + 1, high))
     )
 

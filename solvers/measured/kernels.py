@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask, Real
 from crossopt.crossflow.collectives import Traffic, exchange_time
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.fitted import (
@@ -356,7 +356,7 @@ def fit_kernels(kernels: Sequence[Kernel], note: Note = unnoted) -> tuple[list[K
     return fits, refused
 
 
-def folds(kernels: Sequence[Kernel]) -> Whole:
+def folds(kernels: Sequence[Kernel]) -> Ints:
     """The fold of each row, by its shape: shapes in order of their figures are dealt out by chance, the same each time."""
     shapes = sorted({kernel.shape for kernel in kernels})
     order = np.random.default_rng(_SEED).permutation(len(shapes))

@@ -76,15 +76,15 @@ class ServingErrors:
 def price_served(runs: Sequence[Served], engine: Engine | None = None) -> tuple[PricedRun, ...]:
     """All rows, those of one model, device and lengths together; by the constants of their engines, or by these."""
     groups: dict[tuple[object, ...], list[int]] = {}
-    for place, run in enumerate(runs):
-        groups.setdefault((*run.group, run.cache), []).append(place)
+    for index, run in enumerate(runs):
+        groups.setdefault((*run.group, run.cache), []).append(index)
     found: dict[int, PricedRun] = {}
     for places in groups.values():
-        own = [runs[place] for place in places]
+        own = [runs[index] for index in places]
         both = _times(own, engine or constants_of_engine(own[0].engine, own[0].version, own[0].shape.experts > 1))
-        for place, run, row in zip(places, own, both, strict=True):
-            found[place] = PricedRun(run, float(row[0]), float(row[1]))
-    return tuple(found[place] for place in range(len(runs)))
+        for index, run, row in zip(places, own, both, strict=True):
+            found[index] = PricedRun(run, float(row[0]), float(row[1]))
+    return tuple(found[index] for index in range(len(runs)))
 
 
 def _times(runs: Sequence[Served], engine: Engine) -> Array:
@@ -125,7 +125,7 @@ def serving_errors(priced: Sequence[PricedRun]) -> Iterator[ServingErrors]:
 
 def errors_of(label: str, rows: Sequence[PricedRun]) -> ServingErrors:
     """The errors of some rows."""
-    output, whole = ([error for row in rows if (error := row.errors[place]) is not None] for place in (0, 2))
+    output, whole = ([error for row in rows if (error := row.errors[index]) is not None] for index in (0, 2))
     first, queued = ([abs(row.errors[1]) for row in rows if row.errors[1] is not None and row.run.queued == side] for side in (False, True))
     taus, regrets = _ranking(rows)
     return ServingErrors(

@@ -474,9 +474,9 @@ def _best_schedule(question: MemoryQuestion, model: Retention, columns: Array, l
     for node, a, b in sorted(repeated | loaded):
         windows.setdefault(node, []).append((a, b))
     staying = set[tuple[int, int, int]]()
-    active = [one for one in model.around if chosen[one.root] and chosen[one.literal]]
-    first = {(one.gap[0], one.gap[1], one.reader) for one in active if chosen[one.order]}
-    staying = {key for one in active if (key := (one.gap[0], one.gap[1], one.reader)) not in first}
+    active = [item for item in model.around if chosen[item.root] and chosen[item.literal]]
+    first = {(item.gap[0], item.gap[1], item.reader) for item in active if chosen[item.order]}
+    staying = {key for item in active if (key := (item.gap[0], item.gap[1], item.reader)) not in first}
     entered = {gap: _entered(model, gap, chosen) for gap in model.gaps}
     ways = [
         late_schedule(graph, windows, entered, staying, loaded),

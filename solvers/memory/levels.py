@@ -211,9 +211,9 @@ def _best_batch(search: _Search) -> Found:
             break
         batch = min(left, key=lambda one: bounds[one])
         before = max((batches.index(at) for at in search.levels if at < batch), default=0)
-        place = batches.index(batch)
-        middle = batches[(before + place + 1) // 2]
-        search.solve(middle if place - before > _NEAR and middle in left else batch, search.limits.gap)
+        index = batches.index(batch)
+        middle = batches[(before + index + 1) // 2]
+        search.solve(middle if index - before > _NEAR and middle in left else batch, search.limits.gap)
         if batch not in search.levels and middle not in search.levels:
             search.late = True
             break

@@ -24,7 +24,7 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.model import Program, Rows
 from crossopt.instances.errors import FailedError, RefusedError
 from crossopt.instances.memory.graph import MemoryGraph
@@ -96,8 +96,8 @@ def split_at(length: int, slots: int) -> int:
 def revolve(graph: MemoryGraph, slots: int) -> tuple[int, ...]:
     """The schedule with so many checkpoints, forward nodes taken as a chain."""
     forward = [node for node, backward in enumerate(graph.backward) if not backward]
-    position = {node: place for place, node in enumerate(forward)}
-    stored = {forward[place] for place in _placed(-1, len(forward) - 1, slots)}
+    position = {node: index for index, node in enumerate(forward)}
+    stored = {forward[index] for index in _placed(-1, len(forward) - 1, slots)}
     order, recent = list(forward), set[int]()
     for stage in range(len(forward), len(graph.names)):
         needed = {source for source in graph.inputs[stage] if source in position}
@@ -108,7 +108,7 @@ def revolve(graph: MemoryGraph, slots: int) -> tuple[int, ...]:
             below = {node for node in stored if position[node] < last}
             first = max((position[node] for node in below), default=-1)
             free = slots - len(below)
-            stored = below | {forward[place] for place in _placed(first, last, free) if forward[place] in again}
+            stored = below | {forward[index] for index in _placed(first, last, free) if forward[index] in again}
             recent = needed
     return tuple(order)
 
@@ -161,7 +161,7 @@ def greedy_knapsack(memory: Sequence[float], times: Sequence[float], most: float
 class Knapsack:
     """PyTorch's dynamic program over rounded shares of memory, for all capacities at once. Rounded shares may add up to more than fits."""
 
-    weights: Whole
+    weights: Ints
     table: NDArray[np.float32]
     """Time by the number of items and the capacity."""
 
@@ -268,12 +268,12 @@ def sac_milp(units: Sequence[Unit], budget: float, fixed: float = 0.0, seconds: 
         terms.append(row)
         highs.append(high)
 
-    for place, unit in enumerate(units):
-        y, share, time = 3 * place, 3 * place + 1, 3 * place + 2
+    for index, unit in enumerate(units):
+        y, share, time = 3 * index, 3 * index + 1, 3 * index + 2
         at_most({share: 1.0, y: -1.0}, 0.0)
         at_most({y: (unit.inside - unit.kept) / unit.inside if unit.inside else 0.0, share: -1.0}, 0.0)
         freed = dict[int, float]()
-        for earlier, other in enumerate(units[:place]):
+        for earlier, other in enumerate(units[:index]):
             freed |= {3 * earlier + 1: -other.inside / size, 3 * earlier: (other.inside - other.kept) / size}
         at_most(freed, (budget - fixed - unit.total - unit.gradient) / size)
         for slope, intercept in unit.lines:  # time >= unit.time (slope r + intercept) / top where y is 1

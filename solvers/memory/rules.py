@@ -106,7 +106,7 @@ def _forward(graph: MemoryGraph, gaps: Gaps) -> list[int]:
 def _square_root(graph: MemoryGraph, gaps: Gaps) -> Iterator[set[int]]:
     nodes = _forward(graph, gaps)
     step = max(isqrt(len(nodes)), 2)
-    yield {node for place, node in enumerate(nodes) if (place + 1) % step}
+    yield {node for index, node in enumerate(nodes) if (index + 1) % step}
 
 
 def _segments(graph: MemoryGraph, gaps: Gaps) -> Iterator[set[int]]:
@@ -142,7 +142,7 @@ def _at_the_peak(graph: MemoryGraph, start: Gaps, budget: int, deadline: float) 
             tried = {**dropped, node: live[node]}
             ways = [staying, staying.union(graph.inputs[node])]
             orders = [dropping(graph, tried, stay) for stay in ways]
-            less, way = min((_excess(graph, reached, budget), place) for place, reached in enumerate(orders))
+            less, way = min((_excess(graph, reached, budget), index) for index, reached in enumerate(orders))
             if less < over:
                 dropped, order, over, staying = tried, orders[way], less, ways[way]
                 break
@@ -215,8 +215,8 @@ def _excess(graph: MemoryGraph, order: tuple[int, ...], budget: int) -> int:
 def _gap_around(graph: MemoryGraph, node: int, stage: int) -> tuple[int, int] | None:
     """The uses of a node before and behind a stage, if both are there and the stage is none itself."""
     uses = (node, *graph.users[node])
-    place = bisect_left(uses, stage)
-    return (uses[place - 1], uses[place]) if graph.sizes[node] and 0 < place < len(uses) and uses[place] != stage else None
+    index = bisect_left(uses, stage)
+    return (uses[index - 1], uses[index]) if graph.sizes[node] and 0 < index < len(uses) and uses[index] != stage else None
 
 
 def _again(graph: MemoryGraph, node: int, dropped: Collection[int]) -> float:
@@ -295,15 +295,15 @@ def _with_moved(graph: MemoryGraph, gaps: set[tuple[int, int, int]]) -> tuple[in
 def fetched_earlier(graph: MemoryGraph, order: tuple[int, ...], budget: int, deadline: float) -> tuple[int, ...]:
     """The schedule with outputs read back earlier, beside computations, as far as memory allows and no time is lost."""
     best, time = order, extra_units(graph, order)
-    for place, item in enumerate(order):  # what moves comes before this place, and nothing behind it moves
+    for index, item in enumerate(order):  # what moves comes before this place, and nothing behind it moves
         node = -1 - item
         if item >= 0 or not time or monotonic() > deadline:
             continue
         for distance in _DISTANCES:
-            first = place - distance
-            if first < 1 or any(other in (node, item) for other in best[first:place]):
+            first = index - distance
+            if first < 1 or any(other in (node, item) for other in best[first:index]):
                 continue
-            tried = (*best[:first], item, *best[first:place], *best[place + 1 :])
+            tried = (*best[:first], item, *best[first:index], *best[index + 1 :])
             if peak_of(graph, tried) <= budget and (less := extra_units(graph, tried)) <= time:
                 best, time = tried, less
                 break
@@ -375,11 +375,11 @@ def toggled(graph: MemoryGraph, order: tuple[int, ...], budget: int, deadline: f
     best, better = score(kept), True
     while better:
         better = False
-        single = [(place,) for place in range(len(nodes) - 1)]
+        single = [(index,) for index in range(len(nodes) - 1)]
         for changed in (*single, *combinations(range(len(nodes) - 1), 2)):
             if monotonic() > deadline:
                 return best[2]
-            other = tuple(flag != (place in changed) for place, flag in enumerate(kept))
+            other = tuple(flag != (index in changed) for index, flag in enumerate(kept))
             if (found := score(other))[:2] < best[:2]:
                 best, kept, better = found, other, True
                 break

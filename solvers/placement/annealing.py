@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.compiled import Seed, compiled, draw_below, seed_of
 from crossopt.formulation.placement.blocks import Blocks
 from crossopt.formulation.placement.throughput import Machine
@@ -40,7 +40,7 @@ _UNIT = 1.0 / (1 << 40)
 class State(NamedTuple):
     """A placement with what follows from it, and the figures that do not change. Nets and blocks name each other by starts and entries."""
 
-    device: Whole
+    device: Ints
     counts: NDArray[np.int64]
     """Pins of each net on each device."""
     compute: Array
@@ -50,15 +50,15 @@ class State(NamedTuple):
     """Of each block on an accelerator, and on a CPU."""
     sizes: Array
     costs: Array
-    pin_starts: Whole
-    pins: Whole
-    net_starts: Whole
-    nets: Whole
-    marks: Whole
+    pin_starts: Ints
+    pins: Ints
+    net_starts: Ints
+    nets: Ints
+    marks: Ints
     """Of each block the move whose cluster has it."""
-    group: Whole
+    group: Ints
     """Blocks of a move."""
-    best: Whole
+    best: Ints
     """The best placement so far."""
     value: Array
     """Its busiest load."""
@@ -236,8 +236,8 @@ def _cluster(state: State, number: int) -> int:
         block = state.group[index]
         for entry in range(state.net_starts[block], state.net_starts[block + 1]):
             net = state.nets[entry]
-            for place in range(state.pin_starts[net], state.pin_starts[net + 1]):
-                pin = state.pins[place]
+            for position in range(state.pin_starts[net], state.pin_starts[net + 1]):
+                pin = state.pins[position]
                 if state.marks[pin] != number and state.device[pin] == device and length < most:
                     state.marks[pin] = number
                     state.group[length] = pin

@@ -8,7 +8,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Baseline, SearchOutcome, Trace, Verdict
 from crossopt.solvers.placement.judge import PlacementLoads, judge, judge_latency
@@ -31,7 +31,7 @@ class Placement:
     """The piece of its accelerator that every node there is in, from 1, where an accelerator may run several."""
 
 
-def placement_of(question: PlacementQuestion, device_of: Whole, piece_of: Whole | None = None) -> Placement:
+def placement_of(question: PlacementQuestion, device_of: Ints, piece_of: Ints | None = None) -> Placement:
     """From the number of the device of each row of the graph, and of its piece from 0."""
     names = question.devices
     devices = {str(name): names[device] for name, device in zip(question.graph.ids, device_of.tolist(), strict=True)}
@@ -50,7 +50,7 @@ def judge_placement(question: PlacementQuestion, placement: Placement) -> Verdic
     return judge_latency(question, device_of, np.zeros(len(device_of), np.int64) if piece_of is None else piece_of)
 
 
-def devices_in(question: PlacementQuestion, placement: dict[str, str]) -> Whole:
+def devices_in(question: PlacementQuestion, placement: dict[str, str]) -> Ints:
     """The number of each row's device; a ValueError if not every node is on a device of the question."""
     numbers = {name: number for number, name in enumerate(question.devices)}
     ids = [str(name) for name in question.graph.ids]
@@ -62,7 +62,7 @@ def devices_in(question: PlacementQuestion, placement: dict[str, str]) -> Whole:
     return np.array([numbers[placement[name]] for name in ids], np.int64)
 
 
-def pieces_in(question: PlacementQuestion, device_of: Whole, pieces: dict[str, int] | None) -> Whole | None:
+def pieces_in(question: PlacementQuestion, device_of: Ints, pieces: dict[str, int] | None) -> Ints | None:
     """The number of each row's piece; a ValueError if not those of all nodes on accelerators are numbered."""
     if question.problem == "throughput" or question.pieces == 1:
         if pieces is not None:
@@ -83,7 +83,7 @@ NO_PLACEMENT = "finds no placement"
 """Note of a baseline without an answer."""
 
 
-def baseline_of(question: PlacementQuestion, name: str, device_of: Whole | None, piece_of: Whole | None = None) -> Baseline[Placement]:
+def baseline_of(question: PlacementQuestion, name: str, device_of: Ints | None, piece_of: Ints | None = None) -> Baseline[Placement]:
     """A placement that is not judged yet, or that there is none."""
     if device_of is None:
         return Baseline(name, None, None, NO_PLACEMENT)

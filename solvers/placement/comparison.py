@@ -8,7 +8,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.throughput import Machine, machine_of
 from crossopt.instances.placement.question import PlacementQuestion
@@ -124,7 +124,7 @@ LATENCY_RULES: dict[str, Rule] = {
 _SEEDED_LATENCY = ("annealing",)
 
 
-def compared_latency(question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Whole]) -> Iterator[Baseline[Placement]]:
+def compared_latency(question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Ints]) -> Iterator[Baseline[Placement]]:
     """Every rule (of a search with seeds the run in the middle by value) and the splits that are given, each device as one piece."""
     flow = flow_of(question)
     for name, rule in LATENCY_RULES.items():
@@ -168,7 +168,7 @@ _WARM = 0.005
 _MOST_ORDERS = 1 << 30
 
 
-def many_orders(question: PlacementQuestion, seed: int, deadline: float) -> Whole | None:
+def many_orders(question: PlacementQuestion, seed: int, deadline: float) -> Ints | None:
     """The best stages along each order, and of all orders."""
     blocks, still = blocks_of(question.graph, staged=True), 0
     found, overlapped = Staged(float("inf"), [0] * len(blocks), []), question.communication == "overlapped"
@@ -180,7 +180,7 @@ def many_orders(question: PlacementQuestion, seed: int, deadline: float) -> Whol
     return None if found.value == float("inf") else on_devices(question, blocks, found)
 
 
-def local_search(question: PlacementQuestion, seed: int, deadline: float) -> Whole | None:
+def local_search(question: PlacementQuestion, seed: int, deadline: float) -> Ints | None:
     """The least busy of all descents."""
     blocks, machine, random = blocks_of(question.graph, staged=False), machine_of(question), Random(seed)
     starts = chain(good_starts(question, blocks, machine), (at_random(question, blocks, random) for _ in count()))
@@ -196,7 +196,7 @@ def local_search(question: PlacementQuestion, seed: int, deadline: float) -> Who
     )
 
 
-def annealing(question: PlacementQuestion, seed: int, deadline: float) -> Whole | None:
+def annealing(question: PlacementQuestion, seed: int, deadline: float) -> Ints | None:
     """The least busy of all runs."""
     blocks, machine, random = blocks_of(question.graph, staged=False), machine_of(question), Random(seed)
     good = cycle(good_starts(question, blocks, machine))
@@ -210,7 +210,7 @@ def annealing(question: PlacementQuestion, seed: int, deadline: float) -> Whole 
     return _least_busy(question, blocks, deadline, runs())
 
 
-def _least_busy(question: PlacementQuestion, blocks: Blocks, deadline: float, runs: Iterator[list[int] | None]) -> Whole | None:
+def _least_busy(question: PlacementQuestion, blocks: Blocks, deadline: float, runs: Iterator[list[int] | None]) -> Ints | None:
     best, value, still = None, float("inf"), 0
     for device in runs:
         placed = on_nodes(blocks, device)
@@ -250,31 +250,31 @@ def at_random(question: PlacementQuestion, blocks: Blocks, random: Random) -> li
     return device
 
 
-def on_nodes(blocks: Blocks, device: list[int] | None) -> Whole | None:
+def on_nodes(blocks: Blocks, device: list[int] | None) -> Ints | None:
     """The device of each row of the graph."""
     return None if device is None else np.array(device, np.int64)[blocks.block_of]
 
 
 # The proved placement beside what lists, partitioners, searches and experts do, each in the same judge's eyes.
 
-Search = Callable[[PlacementQuestion, int, float], Whole | None]
+Search = Callable[[PlacementQuestion, int, float], Ints | None]
 
 
-def list_by_work(question: PlacementQuestion, seed: int, deadline: float) -> Whole | None:
+def list_by_work(question: PlacementQuestion, seed: int, deadline: float) -> Ints | None:
     """The most work first, to the device with least."""
     del seed, deadline
     blocks = blocks_of(question.graph, staged=False)
     return on_nodes(blocks, by_work(blocks, machine_of(question)))
 
 
-def list_by_rank(question: PlacementQuestion, seed: int, deadline: float) -> Whole | None:
+def list_by_rank(question: PlacementQuestion, seed: int, deadline: float) -> Ints | None:
     """The longest way to the end first, to the device that is done first with one sample."""
     del seed, deadline
     blocks = blocks_of(question.graph, staged=True)
     return on_nodes(blocks, by_rank(blocks, machine_of(question)))
 
 
-def minimum_cut(question: PlacementQuestion, seed: int, deadline: float) -> Whole | None:
+def minimum_cut(question: PlacementQuestion, seed: int, deadline: float) -> Ints | None:
     """Equal shares of the work on the accelerators, with the cheapest nets between them."""
     del deadline
     blocks = blocks_of(question.graph, staged=False)
@@ -295,7 +295,7 @@ _SEEDED_THROUGHPUT = ("minimum cut", "many orders", "local search", "annealing")
 
 
 def compared_throughput(
-    question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Whole], searches: Collection[str] = tuple(SEARCHES)
+    question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Ints], searches: Collection[str] = tuple(SEARCHES)
 ) -> Iterator[Baseline[Placement]]:
     """Every rule, searches with their seeds (the middle one by value is shown), and the splits that are given."""
     blocks = blocks_of(question.graph, staged=True)

@@ -8,7 +8,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.model import Model, Values, real, violations
 from crossopt.formulation.placement.blocks import Blocks, blocks_of, figures_of
 from crossopt.formulation.placement.throughput import (
@@ -257,7 +257,7 @@ def _start(run: Run, blocks: Blocks, limits: Limits, watch: Watch, began: float)
     run.improve(exchanged[-1] if exchanged else None)
 
 
-def _bounds(run: Run, blocks: Blocks, limits: Limits, began: float) -> Iterator[tuple[float, Proof, tuple[Whole, ...]]]:
+def _bounds(run: Run, blocks: Blocks, limits: Limits, began: float) -> Iterator[tuple[float, Proof, tuple[Ints, ...]]]:
     """Bounds by prices of blocks, then along all blocks, with what proves them and the placements that come of it."""
     machine, limit, least = machine_of(run.question), run.value * (1.0 - limits.gap / 2.0), run.bound
     seconds = min(_PRICING * limits.seconds, _LONGEST_PRICING, began + _SWEEPING * limits.seconds - monotonic())
@@ -272,7 +272,7 @@ def _bounds(run: Run, blocks: Blocks, limits: Limits, began: float) -> Iterator[
         yield found.bound, Swept(PROOF_ALONG, limit, found.states) if again else UnverifiedBound(PROOF_ALONG), found.placements
 
 
-def staged_devices(question: PlacementQuestion, deadline: float) -> Whole | None:
+def staged_devices(question: PlacementQuestion, deadline: float) -> Ints | None:
     """The best stages along some orders: they are convex, and a placement without contiguity too."""
     blocks = blocks_of(question.graph, staged=True)
     start = staged_start(question, blocks, deadline)

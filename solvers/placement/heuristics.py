@@ -14,7 +14,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Variable, total, violations
 from crossopt.formulation.placement.blocks import Blocks, blocks_of, figures_of
 from crossopt.formulation.placement.throughput import Machine, contract, joined, machine_of, renumbered
@@ -53,7 +53,7 @@ class Staged:
 
 
 def best_stages(
-    blocks: Blocks, order: Whole, accelerators: int, cpus: int, memory: float, overlapped: bool, deadline: float = float("inf")
+    blocks: Blocks, order: Ints, accelerators: int, cpus: int, memory: float, overlapped: bool, deadline: float = float("inf")
 ) -> Staged:
     """The least busiest time of stages along an order; infinite where no stages keep the limits, or where the time was too short.
 
@@ -64,7 +64,7 @@ def best_stages(
     return _by_table(blocks, order, accelerators, cpus, memory, overlapped)
 
 
-def _by_table(blocks: Blocks, order: Whole, accelerators: int, cpus: int, memory: float, overlapped: bool) -> Staged:
+def _by_table(blocks: Blocks, order: Ints, accelerators: int, cpus: int, memory: float, overlapped: bool) -> Staged:
     """The least over all intervals."""
     on_accelerator, on_cpu = (np.ascontiguousarray(costs.T) for costs in interval_costs(blocks, order, memory, overlapped))
     count, table = len(blocks), np.empty_like(on_accelerator)
@@ -86,7 +86,7 @@ def _by_table(blocks: Blocks, order: Whole, accelerators: int, cpus: int, memory
     return _traced(least, origin, order, accelerators, cpus)
 
 
-def _of_intervals(blocks: Blocks, order: Whole, devices: tuple[int, int], memory: float, overlapped: bool, deadline: float) -> Staged:
+def _of_intervals(blocks: Blocks, order: Ints, devices: tuple[int, int], memory: float, overlapped: bool, deadline: float) -> Staged:
     """Stages of intervals along the order: coarse ones first, then ever finer ones near the cuts of the best stages so far."""
     count, most = len(blocks), max(_INTERVALS, _INTERVALS_A_DEVICE * sum(devices))
     finer = max(min(_FINER, most // (2 * sum(devices)) - 1), 2)
@@ -109,13 +109,13 @@ def _of_intervals(blocks: Blocks, order: Whole, devices: tuple[int, int], memory
     return best
 
 
-def _running(column: Array) -> tuple[Array, Whole]:
+def _running(column: Array) -> tuple[Array, Ints]:
     """Sums from the first on, of what is finite, and how much is not."""
     endless = np.isinf(column)
     return np.concatenate([[0.0], np.cumsum(np.where(endless, 0.0, column))]), np.concatenate([[0], np.cumsum(endless)])
 
 
-def interval_costs(blocks: Blocks, order: Whole, memory: float, overlapped: bool) -> tuple[Array, Array]:
+def interval_costs(blocks: Blocks, order: Ints, memory: float, overlapped: bool) -> tuple[Array, Array]:
     """Milliseconds of the blocks from place i up to j on an accelerator and on a CPU; infinite for j < i and where they do not fit."""
     count = len(blocks)
     position = np.empty(count, np.int64)
@@ -133,7 +133,7 @@ def _between(column: Array) -> Array:
     return np.where(count[None, :] > count[:, None], np.inf, np.maximum(sums[None, :] - sums[:, None], 0.0))
 
 
-def _crossing(blocks: Blocks, position: Whole) -> Array:
+def _crossing(blocks: Blocks, position: Ints) -> Array:
     """Transfer time of every interval: all nets, less those that avoid it and those inside it."""
     count = len(position)
     inside, avoid = np.zeros((count + 2, count + 2)), np.zeros((count + 2, count + 2))
@@ -148,7 +148,7 @@ def _crossing(blocks: Blocks, position: Whole) -> Array:
     return np.asarray(np.maximum(crossing[: count + 1, : count + 1], 0.0))
 
 
-def _traced(least: Array, origin: Whole, order: Whole, accelerators: int, cpus: int) -> Staged:
+def _traced(least: Array, origin: Ints, order: Ints, accelerators: int, cpus: int) -> Staged:
     count = len(order)
     a, c = np.unravel_index(int(least[:, :, count].argmin()), (accelerators + 1, cpus + 1))
     value, end = float(least[a, c, count]), count
@@ -186,7 +186,7 @@ def staged_start(question: PlacementQuestion, blocks: Blocks, deadline: float = 
     return found
 
 
-def orders(blocks: Blocks, count: int, seed: int = 0) -> Iterator[Whole]:
+def orders(blocks: Blocks, count: int, seed: int = 0) -> Iterator[Ints]:
     """Orders of the blocks along the arcs: as they are numbered, depth first and breadth first, then with random choices."""
     before = np.zeros(len(blocks), np.int64)
     after: list[list[int]] = [[] for _ in range(len(blocks))]
@@ -198,7 +198,7 @@ def orders(blocks: Blocks, count: int, seed: int = 0) -> Iterator[Whole]:
         yield _order(before.tolist(), after, np.random.default_rng(number + (seed << 32)), depth=number % 3)
 
 
-def _order(before: list[int], after: list[list[int]], random: np.random.Generator, depth: int) -> Whole:
+def _order(before: list[int], after: list[list[int]], random: np.random.Generator, depth: int) -> Ints:
     """The newest block that is free next (0), the oldest (1), or any (2); blocks that become free together in a random order."""
     free, order = [block for block, count in enumerate(before) if not count], []
     random.shuffle(free)
@@ -447,13 +447,11 @@ _SHARES = (0.15, 0.3, 0.6)
 _NOISE = 0.7
 _ELITE = 6
 
-Found = tuple[float, int, Whole]
+Found = tuple[float, int, Ints]
 """The value of a placement, the number of its round, and the devices."""
 
 
-def improved(
-    question: PlacementQuestion, known: Whole, seed: int, deadline: float, least: float = 0.0, workers: int = 1
-) -> Iterator[Whole]:
+def improved(question: PlacementQuestion, known: Ints, seed: int, deadline: float, least: float = 0.0, workers: int = 1) -> Iterator[Ints]:
     """Less and less busy placements; no round is begun once one is as near to `least`, below which none is, as models can tell.
 
     So many rounds run at a time, in threads, as moves are compiled.
@@ -478,7 +476,7 @@ def improved(
                 yield found
 
 
-def _rounds(begun: Callable[[int], Whole], first: int, workers: int) -> list[Whole]:
+def _rounds(begun: Callable[[int], Ints], first: int, workers: int) -> list[Ints]:
     if workers == 1:
         return [begun(first)]
     with ThreadPoolExecutor(workers) as threads:
@@ -487,12 +485,12 @@ def _rounds(begun: Callable[[int], Whole], first: int, workers: int) -> list[Who
 
 def _numbered_round(
     blocks: Blocks, machine: Machine, elite: tuple[Found, ...], seed: int, since: int, deadline: float, number: int
-) -> Whole:
+) -> Ints:
     """A round with random choices of its own; `since` counts rounds without success up to round 0."""
     return _round(blocks, machine, list(elite), Random((seed << 32) + number), (since + number, number), deadline)
 
 
-def _round(blocks: Blocks, machine: Machine, elite: list[Found], random: Random, numbers: tuple[int, int], deadline: float) -> Whole:
+def _round(blocks: Blocks, machine: Machine, elite: list[Found], random: Random, numbers: tuple[int, int], deadline: float) -> Ints:
     """What annealing makes of a start, level by level."""
     since, number = numbers
     labels = ([], [elite[0]], [random.choice(elite)], [random.choice(elite), random.choice(elite)])[number % 4]
@@ -511,7 +509,7 @@ def _round(blocks: Blocks, machine: Machine, elite: list[Found], random: Random,
     return device_of
 
 
-def _levels(blocks: Blocks, together: list[Whole], most: float, memory: float, random: Random) -> list[Blocks]:
+def _levels(blocks: Blocks, together: list[Ints], most: float, memory: float, random: Random) -> list[Blocks]:
     """From the finest level to the coarsest; only blocks that all these placements have on one device are joined."""
     levels, coarsest = [blocks], random.choice(_COARSEST)
     while len(levels[-1]) > coarsest:
@@ -523,7 +521,7 @@ def _levels(blocks: Blocks, together: list[Whole], most: float, memory: float, r
     return levels
 
 
-def _matched(blocks: Blocks, target: int, together: list[Whole], most: float, memory: float, random: Random) -> list[tuple[int, int]]:
+def _matched(blocks: Blocks, target: int, together: list[Ints], most: float, memory: float, random: Random) -> list[tuple[int, int]]:
     """Pairs of blocks to join down to so many, along the dearest nets by chance."""
     labels = list(zip(*(_on_blocks(blocks, device_of) for device_of in together), strict=True)) or [()] * len(blocks)
     work, size, parent, left = blocks.accelerator_time.tolist(), blocks.size.tolist(), list(range(len(blocks))), len(blocks)
@@ -551,7 +549,7 @@ def _matched(blocks: Blocks, target: int, together: list[Whole], most: float, me
     return pairs
 
 
-def _fitting_shares(blocks: Blocks, machine: Machine, seed: int) -> Whole | None:
+def _fitting_shares(blocks: Blocks, machine: Machine, seed: int) -> Ints | None:
     """Equal shares of the work where they keep the memory."""
     if not machine.accelerators or not np.isfinite(blocks.accelerator_time).all():
         return None
@@ -559,7 +557,7 @@ def _fitting_shares(blocks: Blocks, machine: Machine, seed: int) -> Whole | None
     return np.array(shares, np.int64) if np.bincount(shares, blocks.size, machine.accelerators).max() <= machine.memory else None
 
 
-def _on_blocks(blocks: Blocks, device_of: Whole) -> list[int]:
+def _on_blocks(blocks: Blocks, device_of: Ints) -> list[int]:
     device = np.zeros(len(blocks), np.int64)
     device[blocks.block_of] = device_of
     return [int(number) for number in device]
@@ -588,9 +586,9 @@ _RAISED = 1.0 + 1e-9
 
 
 @contextmanager
-def searching(question: PlacementQuestion, known: Whole, seed: int, deadline: float) -> Iterator[tuple[list[Whole], Future[None]]]:
+def searching(question: PlacementQuestion, known: Ints, seed: int, deadline: float) -> Iterator[tuple[list[Ints], Future[None]]]:
     """The placements found so far, the best last, while a thread searches until the deadline, or until this is left."""
-    over, found = Event(), list[Whole]()
+    over, found = Event(), list[Ints]()
 
     def search() -> None:
         for better in rearranged(question, known, seed, deadline, over):
@@ -603,7 +601,7 @@ def searching(question: PlacementQuestion, known: Whole, seed: int, deadline: fl
             over.set()
 
 
-def rearranged(question: PlacementQuestion, known: Whole, seed: int, deadline: float, over: Event | None = None) -> Iterator[Whole]:
+def rearranged(question: PlacementQuestion, known: Ints, seed: int, deadline: float, over: Event | None = None) -> Iterator[Ints]:
     """Less and less busy placements, each from that before by what two or three devices exchange; ends where `over` is set."""
     over = over or Event()
     blocks, machine, random, idle = blocks_of(question.graph, staged=False), machine_of(question), Random(seed), 0
@@ -634,7 +632,7 @@ def rearranged(question: PlacementQuestion, known: Whole, seed: int, deadline: f
             yield found
 
 
-def _exchanged(blocks: Blocks, machine: Machine, known: Whole, devices: list[int], greatest: float, spend: Spend) -> Whole | None:
+def _exchanged(blocks: Blocks, machine: Machine, known: Ints, devices: list[int], greatest: float, spend: Spend) -> Ints | None:
     """The least busy placement in which only the blocks of these devices change places; None where it is too large, or none is found."""
     device = np.zeros(len(blocks), np.int64)
     device[blocks.block_of] = known

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import fsum
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.instances.files.graphs import cycle_of
 from crossopt.instances.placement.question import Graph, PlacementQuestion
 from crossopt.solvers.answer import Verdict
@@ -60,7 +60,7 @@ class PlacementLoads:
     """Of every piece, where one sample is followed."""
 
 
-def judge(question: PlacementQuestion, device_of: Whole) -> Verdict[PlacementLoads]:
+def judge(question: PlacementQuestion, device_of: Ints) -> Verdict[PlacementLoads]:
     """Loads, value and broken rules of a placement: for each row of the graph the number of its device."""
     graph, devices = question.graph, len(question.devices)
     if len(device_of) != len(graph) or any(not 0 <= device < devices for device in device_of.tolist()):
@@ -70,7 +70,7 @@ def judge(question: PlacementQuestion, device_of: Whole) -> Verdict[PlacementLoa
     return Verdict(max(load.total for load in loads), broken, PlacementLoads(loads))
 
 
-def loads_of(question: PlacementQuestion, device_of: Whole) -> tuple[Load, ...]:
+def loads_of(question: PlacementQuestion, device_of: Ints) -> tuple[Load, ...]:
     """What every device does."""
     graph, places = question.graph, device_of.tolist()
     crossing = _crossing(graph, places)
@@ -101,7 +101,7 @@ def _load(question: PlacementQuestion, name: str, device: int, rows: list[int], 
     return Load(name, fsum(compute), fsum(moved), together, size, len(rows))
 
 
-def unsupported(question: PlacementQuestion, device_of: Whole) -> tuple[str, ...]:
+def unsupported(question: PlacementQuestion, device_of: Ints) -> tuple[str, ...]:
     """Nodes on accelerators that cannot run them."""
     times = question.graph.accelerator_time
     rows = [row for row, placed_on in enumerate(device_of.tolist()) if placed_on < question.accelerators and times[row] == float("inf")]
@@ -113,7 +113,7 @@ def beyond_memory(question: PlacementQuestion, loads: Sequence[Load]) -> tuple[s
     return tuple(f"{load.device}: {load.memory:,.0f} bytes of {question.memory:,.0f}" for load in loads if load.memory > question.memory)
 
 
-def apart(graph: Graph, device_of: Whole) -> tuple[str, ...]:
+def apart(graph: Graph, device_of: Ints) -> tuple[str, ...]:
     """Nodes of one colour that run on several devices."""
     where: dict[int, set[int]] = defaultdict(set)
     for colour, placed_on in zip(graph.colour.tolist(), device_of.tolist(), strict=True):
@@ -123,13 +123,13 @@ def apart(graph: Graph, device_of: Whole) -> tuple[str, ...]:
     return (f"{named(graph, rows)} belong on one device ({len(apart)} such groups are torn apart)",) if apart else ()
 
 
-def _order(question: PlacementQuestion, device_of: Whole) -> tuple[str, ...]:
+def _order(question: PlacementQuestion, device_of: Ints) -> tuple[str, ...]:
     if question.contiguity == "stages":
         return _not_stages(question, device_of)
     return _not_convex(question, device_of) if question.contiguity == "convex" else ()
 
 
-def _not_stages(question: PlacementQuestion, device_of: Whole) -> tuple[str, ...]:
+def _not_stages(question: PlacementQuestion, device_of: Ints) -> tuple[str, ...]:
     """Devices cannot be put in an order in which all data flow forward."""
     where = dict(zip(question.graph.colour.tolist(), device_of.tolist(), strict=True))
     arcs = {(where[source], where[target]) for source, target in forward_arcs(question.graph)}
@@ -137,7 +137,7 @@ def _not_stages(question: PlacementQuestion, device_of: Whole) -> tuple[str, ...
     return (f"data flow in a circle: {' -> '.join(question.devices[device] for device in (*cycle, cycle[0]))}",) if cycle else ()
 
 
-def _not_convex(question: PlacementQuestion, device_of: Whole) -> tuple[str, ...]:
+def _not_convex(question: PlacementQuestion, device_of: Ints) -> tuple[str, ...]:
     """Devices that data leave and come back to."""
     where = dict(zip(question.graph.colour.tolist(), device_of.tolist(), strict=True))
     after: dict[int, set[int]] = defaultdict(set)
@@ -200,7 +200,7 @@ _Slot = tuple[int, int]
 """The device and the piece of a node."""
 
 
-def judge_latency(question: PlacementQuestion, device_of: Whole, piece_of: Whole) -> Verdict[PlacementLoads]:
+def judge_latency(question: PlacementQuestion, device_of: Ints, piece_of: Ints) -> Verdict[PlacementLoads]:
     """When one sample is through, what every piece does and when, and broken rules.
 
     For each row of the graph the number of its device (the last is the CPU) and, on an accelerator, the number of its piece from 0.

@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.model import real
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.throughput import greatest_of
@@ -35,27 +35,27 @@ def quick(question: PlacementQuestion, deadline: float) -> Placement | None:
     return None
 
 
-def _tried(question: PlacementQuestion) -> Iterator[Whole]:
+def _tried(question: PlacementQuestion) -> Iterator[Ints]:
     yield from equal_shares(question, blocks_of(question.graph, staged=True))
     if question.cpus:
         yield np.full(len(question.graph), question.accelerators, np.int64)
 
 
-def equal_shares(question: PlacementQuestion, blocks: Blocks) -> Iterator[Whole]:
+def equal_shares(question: PlacementQuestion, blocks: Blocks) -> Iterator[Ints]:
     """Stages with equal shares of work, then of memory."""
     if question.accelerators and np.isfinite(blocks.accelerator_time).all():
         yield _shares(blocks, blocks.accelerator_time, question.accelerators)
         yield _shares(blocks, blocks.size, question.accelerators)
 
 
-def _shares(blocks: Blocks, column: Array, count: int) -> Whole:
+def _shares(blocks: Blocks, column: Array, count: int) -> Ints:
     """The stage of every node: along the order of the blocks, with equal shares of this."""
     middle = np.cumsum(column) - column / 2.0
     stage = np.minimum((middle / max(float(column.sum()), 1e-300) * count).astype(np.int64), count - 1)
     return np.asarray(np.maximum.accumulate(stage)[blocks.block_of])
 
 
-def _no_pieces(question: PlacementQuestion) -> Whole | None:
+def _no_pieces(question: PlacementQuestion) -> Ints | None:
     return None if question.pieces == 1 else np.zeros(len(question.graph), np.int64)
 
 
@@ -74,7 +74,7 @@ class Run:
     """The least busy placement that is known, and what none is below."""
 
     question: PlacementQuestion
-    known: Whole | None = None
+    known: Ints | None = None
     value: float = inf
     """The judge's, of what is known."""
     bound: float = -inf
@@ -84,7 +84,7 @@ class Run:
     shown: tuple[float, Proof] = (-inf, NOBODY)
     """The highest bound that is no word."""
 
-    def improve(self, found: Whole | None) -> None:
+    def improve(self, found: Ints | None) -> None:
         """Take what the judge accepts, and sees none better than in what is known: rounded sizes may let a little too much in."""
         verdict = None if found is None else judge(self.question, found)
         if verdict is not None and verdict.accepted and verdict.value <= self.value:
@@ -135,7 +135,7 @@ def none_by_size(reasons: tuple[str, ...]) -> SearchOutcome[Placement]:
     return SearchOutcome(None, inf, COUNTING, reasons=reasons)
 
 
-def none_by(question: PlacementQuestion, known: Whole | None, proof: Proof, trace: Trace = ()) -> SearchOutcome[Placement]:
+def none_by(question: PlacementQuestion, known: Ints | None, proof: Proof, trace: Trace = ()) -> SearchOutcome[Placement]:
     """The outcome that a proof shows no placement to exist; a ContradictionError if one is known."""
     if known is not None:
         raise ContradictionError(f"{proof.by} {INVALID}: it reports INFEASIBLE, and a placement is known")
@@ -154,7 +154,7 @@ def _shortage(question: PlacementQuestion) -> tuple[str, ...]:
     return (f"{reason}; {found.value:,.0f} bytes each would do{surely} (--memory, or more of them: --devices)",)
 
 
-def devices_of(question: PlacementQuestion, blocks: Blocks, stage: Sequence[int], kinds: Sequence[bool]) -> Whole:
+def devices_of(question: PlacementQuestion, blocks: Blocks, stage: Sequence[int], kinds: Sequence[bool]) -> Ints:
     """The device of every node, from the stage of every block and the kind of every stage."""
     accelerators, cpus = iter(range(question.accelerators)), iter(range(question.accelerators, len(question.devices)))
     device = [next(cpus) if kind else next(accelerators) for kind in kinds]
@@ -168,16 +168,16 @@ def in_time(quanta: int | None, quantum: float) -> float | None:
 
 # What is done without a proof: everything on one device, equal shares of the work, and the cheapest of a few orders.
 
-Rule = Callable[[PlacementQuestion, Blocks], Whole | None]
+Rule = Callable[[PlacementQuestion, Blocks], Ints | None]
 
 
-def one_device(question: PlacementQuestion, blocks: Blocks) -> Whole | None:
+def one_device(question: PlacementQuestion, blocks: Blocks) -> Ints | None:
     """Everything on the first accelerator."""
     del blocks
     return np.zeros(len(question.graph), np.int64) if question.accelerators else None
 
 
-def equal_stages(question: PlacementQuestion, blocks: Blocks) -> Whole | None:
+def equal_stages(question: PlacementQuestion, blocks: Blocks) -> Ints | None:
     """Along the order of the graph as many blocks to a stage as make its work an equal share."""
     if not question.accelerators or not np.isfinite(blocks.accelerator_time).all():
         return None
@@ -187,14 +187,14 @@ def equal_stages(question: PlacementQuestion, blocks: Blocks) -> Whole | None:
     return np.asarray(np.maximum.accumulate(stage)[blocks.block_of])
 
 
-def one_order(question: PlacementQuestion, blocks: Blocks) -> Whole | None:
+def one_order(question: PlacementQuestion, blocks: Blocks) -> Ints | None:
     """The best stages along the topological order that the graph comes in."""
     overlapped = question.communication == "overlapped"
     found = best_stages(blocks, np.arange(len(blocks)), question.accelerators, question.cpus, question.memory, overlapped)
     return None if found.value == float("inf") else on_devices(question, blocks, found)
 
 
-def on_devices(question: PlacementQuestion, blocks: Blocks, found: Staged) -> Whole:
+def on_devices(question: PlacementQuestion, blocks: Blocks, found: Staged) -> Ints:
     """Stages on devices of their kinds, in their order."""
     accelerators, cpus = iter(range(question.accelerators)), iter(range(question.accelerators, len(question.devices)))
     device = np.array([next(cpus) if kind else next(accelerators) for kind in found.cpu], np.int64)

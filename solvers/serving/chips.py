@@ -18,7 +18,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.crossflow.serving.workers import Pool
 from crossopt.instances.codesign.boxes import Boxes, full_box, tightened
@@ -84,7 +84,7 @@ def search(
         if rounds < _LOOKED:
             rounds += 1
             walk.look((taken[0][2] + taken[0][3] + 1) // 2)
-        parts = list[tuple[Whole, Whole]]()
+        parts = list[tuple[Ints, Ints]]()
         for bound, _, low, high in taken:
             if bound < walk.value and (low == high).all():
                 walk.look(low)
@@ -141,7 +141,7 @@ def _clash(budgets: Mapping[str, tuple[float, float]]) -> str:
     """A sentence on budgets by what each allows, and what a chip takes that serves."""
     units = {"power": "power", "power_density": "power_per_area"}
     allowed, taken = (
-        " and ".join(rounded_quantity(pair[place], units.get(name, "area"), 4) for name, pair in budgets.items()) for place in range(2)
+        " and ".join(rounded_quantity(pair[index], units.get(name, "area"), 4) for name, pair in budgets.items()) for index in range(2)
     )
     return f"{' and '.join(budgets)}: no chip within {allowed} serves the rate within the limits, one of {taken} does"
 
@@ -199,7 +199,7 @@ class _Walk:
 
     question: ServingQuestion
     value: float
-    heap: list[tuple[float, int, Whole, Whole]] = field(default_factory=list)
+    heap: list[tuple[float, int, Ints, Ints]] = field(default_factory=list)
     choice: dict[str, float] = field(default_factory=dict)
     table: Table | None = None
     best: Best | None = None
@@ -213,7 +213,7 @@ class _Walk:
                 heappush(self.heap, (bound, self.boxes + row, some.low[row], some.high[row]))
         self.boxes += len(some)
 
-    def look(self, places: Whole) -> None:
+    def look(self, places: Ints) -> None:
         """Answer a chip alone."""
         choice = choice_at(_chip_of(self.question), places)
         try:
@@ -234,7 +234,7 @@ def _chip_of(question: ServingQuestion) -> FreeChip:
     return question.chip
 
 
-def _halves(low: Whole, high: Whole) -> list[tuple[Whole, Whole]]:
+def _halves(low: Ints, high: Ints) -> list[tuple[Ints, Ints]]:
     """Both halves of a box, along its widest choice."""
     column = int((high - low).argmax())
     middle, first, second = (low[column] + high[column]) // 2, high.copy(), low.copy()
@@ -286,8 +286,8 @@ def _rates(units: Units, devices: int, boxes: int) -> Array:
     found, numbers = np.zeros((boxes, devices + 1)), np.arange(devices + 1)
     for size, own in units.items():
         copies = numbers // size
-        place = np.minimum(np.ceil(np.log2(np.maximum(copies, 1))).astype(np.int64), len(own) - 1)
-        found = np.maximum(found, np.stack(own)[place].T * copies)
+        index = np.minimum(np.ceil(np.log2(np.maximum(copies, 1))).astype(np.int64), len(own) - 1)
+        found = np.maximum(found, np.stack(own)[index].T * copies)
     return found
 
 

@@ -246,11 +246,11 @@ def _of_other_pools(question: ServingQuestion) -> Iterator[Baseline[ServingPlan]
 
 def _reasons(question: ServingQuestion) -> tuple[str, ...]:
     """Of the question, or of the first class that no plan serves alone."""
-    for one in question.classes if len(question.classes) > 1 and question.file.choices.pools != "shared" else ():
-        own = of_classes(question, [one.name])
+    for item in question.classes if len(question.classes) > 1 and question.file.choices.pools != "shared" else ():
+        own = of_classes(question, [item.name])
         table = table_of(own)
         if best_of(own, table) is None:
-            return tuple(f"{one.name}: {reason}" for reason in reasons_of(own, table))
+            return tuple(f"{item.name}: {reason}" for reason in reasons_of(own, table))
     if len(question.classes) > 1 and question.file.choices.pools != "shared":
         return (f"devices: the classes need more than the {question.devices:,} of the question",)
     return reasons_of(question, table_of(question))
@@ -294,7 +294,7 @@ def _every_partition(question: ServingQuestion, limits: Limits, watch: Watch) ->
     until, best = monotonic() + limits.seconds, SearchOutcome[ServingPlan](None, engine="exhaustive")
     found: dict[tuple[str, ...], ServingPlan | None] = {}
     shared = replace(question, file=replace(question.file, choices=replace(question.file.choices, pools="shared")))
-    for parts in _partitions([one.name for one in question.classes]):
+    for parts in _partitions([item.name for item in question.classes]):
         if question.file.choices.pools == "own" and any(len(part) > 1 for part in parts):
             continue
         for part in parts:
@@ -317,8 +317,8 @@ def _partitions(names: list[str]) -> Iterator[list[tuple[str, ...]]]:
         return
     for rest in _partitions(names[1:]):
         yield [(names[0],), *rest]
-        for place, part in enumerate(rest):
-            yield [*rest[:place], (names[0], *part), *rest[place + 1 :]]
+        for index, part in enumerate(rest):
+            yield [*rest[:index], (names[0], *part), *rest[index + 1 :]]
 
 
 def _every_chip(question: ServingQuestion, until: float) -> SearchOutcome[ServingPlan]:

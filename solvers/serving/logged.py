@@ -59,10 +59,10 @@ class _Table:
         self.points, self.values = list(points), values.tolist()
 
     def __call__(self, at: float) -> float:
-        place = min(max(bisect_right(self.points, at), 1), len(self.points) - 1)
-        low, high = self.points[place - 1], self.points[place]
+        index = min(max(bisect_right(self.points, at), 1), len(self.points) - 1)
+        low, high = self.points[index - 1], self.points[index]
         share = (at - low) / (high - low)
-        value: float = self.values[place - 1] * (1.0 - share) + self.values[place] * share
+        value: float = self.values[index - 1] * (1.0 - share) + self.values[index] * share
         return value
 
 
@@ -100,18 +100,18 @@ class _Prices:
         self.whole = _Table(whole.tolist(), full - none)
 
     def _apart_from_attention(self, most: float, every: float) -> float:
-        place = min(max(round(most), 1), len(self.rows)) - 1
-        time: float = self.rows[place] + self.groups[place] * (max(every / max(most, 1.0), 1.0) - 1.0)
+        index = min(max(round(most), 1), len(self.rows)) - 1
+        time: float = self.rows[index] + self.groups[index] * (max(every / max(most, 1.0), 1.0) - 1.0)
         return time
 
     def step(self, most: float, every: float, sequences: float, keys: float, attention: float) -> float:
         """Seconds by rows of the fullest group and of all, its sequences and their mean context, and attention of prompts."""
         time = self._apart_from_attention(most, every) + attention
         if sequences:
-            place = min(max(bisect_right(self.contexts, keys), 1), len(self.contexts) - 1)
-            low, high = self.contexts[place - 1], self.contexts[place]
+            index = min(max(bisect_right(self.contexts, keys), 1), len(self.contexts) - 1)
+            low, high = self.contexts[index - 1], self.contexts[index]
             share = (keys - low) / (high - low)
-            time += self.keys[place - 1](sequences) * (1.0 - share) + self.keys[place](sequences) * share
+            time += self.keys[index - 1](sequences) * (1.0 - share) + self.keys[index](sequences) * share
         return time
 
 

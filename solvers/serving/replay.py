@@ -110,11 +110,11 @@ def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, s
         part = ServingPlan(tuple(copies for copies, _ in own))
         found.append(_replayed(pool, part, replace(said, offers=tuple(offer for _, offer in own)), seed))
     return Replayed(
-        sum(one.requests for one in found),
-        sum(one.rate for one in found),
-        min(one.share for one in found),
-        tuple(map(max, zip(*(one.first for one in found), strict=True))),
-        tuple(map(max, zip(*(one.token for one in found if one.token), strict=True))),
+        sum(item.requests for item in found),
+        sum(item.rate for item in found),
+        min(item.share for item in found),
+        tuple(map(max, zip(*(item.first for item in found), strict=True))),
+        tuple(map(max, zip(*(item.token for item in found if item.token), strict=True))),
     )
 
 
@@ -127,9 +127,9 @@ def fewest_replayed(question: ServingQuestion, plan: ServingPlan, said: ServingF
     if question.model is None or question.log or len(pools) > 1 or _few(question, plan, said)[0] != workers:
         return plan.workers
     question = with_chip(question, plan.chip, plan.decode_chip)
-    for place in sorted(range(len(workers)), key=lambda one: -said.offers[one].devices):
-        while workers[place].count > 1:
-            fewer = [replace(copies, count=copies.count - (other == place)) for other, copies in enumerate(workers)]
+    for index in sorted(range(len(workers)), key=lambda one: -said.offers[one].devices):
+        while workers[index].count > 1:
+            fewer = [replace(copies, count=copies.count - (other == index)) for other, copies in enumerate(workers)]
             if not all(_keeps(question, fewer, said, seed) for seed in range(2)):
                 break
             workers = fewer
@@ -149,16 +149,16 @@ def _keeps(question: ServingQuestion, workers: Sequence[Copies], said: ServingFi
 
 def _of_log(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> Replayed:
     """The requests of a log, as they came."""
-    requests, before = [Logged(one.arrived, one.input, one.output) for one in question.log[:_MOST]], _before(question)
+    requests, before = [Logged(item.arrived, item.input, item.output) for item in question.log[:_MOST]], _before(question)
     replay_log(question, [(copies.count, offer) for copies, offer in zip(plan.workers, said.offers, strict=True)], requests)
-    tokens = [one.token_time for one in requests if one.output > 1]
+    tokens = [request.token_time for request in requests if request.output > 1]
     return Replayed(
         len(requests),
         len(requests) / max(requests[-1].arrived, 1e-9),
         1.0,
-        percentiles([one.first - one.arrived + before for one in requests]),
+        percentiles([request.first - request.arrived + before for request in requests]),
         percentiles(tokens) if tokens else (),
-        percentiles([one.done - one.arrived + before for one in requests]),
+        percentiles([request.done - request.arrived + before for request in requests]),
         sum(tokens) / len(tokens) if tokens else 0.0,
     )
 
@@ -183,8 +183,8 @@ def _replayed(question: ServingQuestion, plan: ServingPlan, said: ServingFigures
         count,
         rate,
         share,
-        percentiles([one.first - one.arrived + _before(question) for one in later]),
-        percentiles([(one.done - one.first) / steps[one.kind] for one in later if steps[one.kind]]) if any(steps) else (),
+        percentiles([item.first - item.arrived + _before(question) for item in later]),
+        percentiles([(item.done - item.first) / steps[item.kind] for item in later if steps[item.kind]]) if any(steps) else (),
     )
 
 
@@ -195,7 +195,7 @@ def _before(question: ServingQuestion) -> float:
 
 def _steps(question: ServingQuestion) -> list[int]:
     """Steps after the first token, by class."""
-    return [one.output - 1 for one in question.classes]
+    return [item.output - 1 for item in question.classes]
 
 
 def _few(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[list[Copies], float]:
@@ -207,9 +207,9 @@ def _few(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> 
     few = [Copies(max(1, round(copies.count / factor)), copies.shape) for copies in plan.workers]
     shares = list[float]()
     for role in {copies.shape.role for copies in few}:
-        own = [place for place, copies in enumerate(few) if copies.shape.role == role]
+        own = [index for index, copies in enumerate(few) if copies.shape.role == role]
         replayed, whole = (
-            sum(workers[place].count * units_of_copy(question, said.offers[place], workers[place].count) for place in own)
+            sum(workers[index].count * units_of_copy(question, said.offers[index], workers[index].count) for index in own)
             for workers in (few, plan.workers)
         )
         shares.append(replayed / whole)
@@ -227,18 +227,18 @@ def _prices(question: ServingQuestion, shape: Shape, most: int) -> _Prices:
     kernels = kernels_of(question, shape)[0]
     split = Split(*(np.float64(value) for value in (shape.tensor, shape.pipeline, shape.expert, shape.data)))
     numbers, stages, drafts = np.ceil(np.arange(most + 1) / shape.data), float(shape.pipeline), drafts_of(question, shape)
-    engine, tokens = constants_of_engine(file.engine), sum(part * one.output for part, one in question.shares)
-    middle = sum(part * one.output * (one.input + one.output / 2.0) for part, one in question.shares) / tokens
+    engine, tokens = constants_of_engine(file.engine), sum(part * item.output for part, item in question.shares)
+    middle = sum(part * item.output * (item.input + item.output / 2.0) for part, item in question.shares) / tokens
 
     def seconds(step: Step) -> Array:
         return np.broadcast_to(np.asarray(step_time(model, kernels, engine, split, step, hardware, drafts)), numbers.shape)
 
     alone = seconds(Step(numbers / stages, middle))
     found = list[list[list[list[float]]]]()
-    for one in question.classes:
-        whole = float(one.input)
+    for item in question.classes:
+        whole = float(item.input)
         found.append([])
-        for tokens, share in pieces_of(one.input, float(shape.chunk), float(one.cached)):
+        for tokens, share in pieces_of(item.input, float(shape.chunk), float(item.cached)):
             found[-1].append([])
             for groups in range(1, shape.data + 1):
                 mixed = seconds(Step(numbers / stages, middle, tokens, share, whole, groups=float(groups)))
@@ -326,21 +326,21 @@ def _apart(question: ServingQuestion, workers: Sequence[Copies], requests: list[
     """Fill in first and last tokens of all requests on prefill and decode workers."""
     first = [copies for copies in workers if copies.shape.role == "prefill"]
     (model, _), link = network_of(question, first[0].shape), sent_at(question)
-    free = [(0.0, place) for place, copies in enumerate(first) for _ in range(copies.count)]
-    times = [[_prefills(question, copies.shape, one) for one in question.classes] for copies in first]
-    lengths = [Requests(one.input, one.output) for one in question.classes]
+    free = [(0.0, index) for index, copies in enumerate(first) for _ in range(copies.count)]
+    times = [[_prefills(question, copies.shape, item) for item in question.classes] for copies in first]
+    lengths = [Requests(item.input, item.output) for item in question.classes]
     sent = [[float(transfer_time(model, own, Bytes(0.0, CACHE_BYTES[copies.shape.cache]), link)) for own in lengths] for copies in first]
-    ready, place = list[tuple[float, int]](), 0
-    while place < len(requests):
+    ready, index = list[tuple[float, int]](), 0
+    while index < len(requests):
         at, kind = heappop(free)
-        start = max(at, requests[place].arrived)
-        latest = min(place + first[kind].shape.batch, len(requests))
-        group = [number for number in range(place, latest) if requests[number].arrived <= start]
+        start = max(at, requests[index].arrived)
+        latest = min(index + first[kind].shape.batch, len(requests))
+        group = [number for number in range(index, latest) if requests[number].arrived <= start]
         latency, busy = map(max, zip(*(times[kind][requests[number].kind][len(group) - 1] for number in group), strict=True))
         for number in group:
             ready.append((start + latency + sent[kind][requests[number].kind], number))
         heappush(free, (start + busy, kind))
-        place += len(group)
+        index += len(group)
     second = [copies for copies in workers if copies.shape.role == "decode"]
     own = [
         _Slots(_prices(question, copies.shape, copies.shape.batch), copies.shape.batch) for copies in second for _ in range(copies.count)

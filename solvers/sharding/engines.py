@@ -8,7 +8,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.compiled import COMPILES, INSTALL
 from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.dual import fixed, no_dual
@@ -130,7 +130,7 @@ def quick(question: ShardingQuestion, deadline: float) -> Strategies | None:
     return None if chosen is None or weigh(question.problem, chosen).violations else Strategies(tuple(chosen))
 
 
-def _least(problem: Problem, column: Whole) -> Whole:
+def _least(problem: Problem, column: Ints) -> Ints:
     """The strategy of each node that has the least of this, the first of several."""
     owner = np.repeat(np.arange(len(problem)), problem.counts)
     ranked = np.lexsort((np.arange(len(column)), column, owner))
@@ -161,19 +161,19 @@ def _one_by_one(problem: Problem, deadline: float) -> list[int] | None:
 class _Room:
     """What is left of the memory between each moment and the next."""
 
-    def __init__(self, problem: Problem, chosen: Whole) -> None:
+    def __init__(self, problem: Problem, chosen: Ints) -> None:
         moments, places = np.unique(np.concatenate([problem.starts, problem.ends]), return_inverse=True)
         self._starts, self._ends = places[: len(problem)].tolist(), places[len(problem) :].tolist()
         self._left = np.full(len(moments), FORBIDDEN if problem.limit is None else problem.limit)
         for node, usage in enumerate(problem.usages[problem.offsets[:-1] + chosen].tolist()):
             self.of(node)[:] -= usage
 
-    def of(self, node: int) -> Whole:
+    def of(self, node: int) -> Ints:
         """While the node is alive."""
         return self._left[self._starts[node] : self._ends[node]]
 
 
-def _choose(problem: Problem, chosen: Whole, room: _Room, node: int, beside: list[tuple[int, int]]) -> None:
+def _choose(problem: Problem, chosen: Ints, room: _Room, node: int, beside: list[tuple[int, int]]) -> None:
     """Gives a node the strategy that costs least beside others and fits; what is forbidden costs more than all else together."""
     first, last = int(problem.offsets[node]), int(problem.offsets[node + 1])
     costs, usages, here = np.minimum(problem.costs[first:last], _MUCH), problem.usages[first:last], room.of(node)
@@ -186,7 +186,7 @@ def _choose(problem: Problem, chosen: Whole, room: _Room, node: int, beside: lis
     here -= usages[chosen[node]]
 
 
-def _broken(problem: Problem, chosen: Whole) -> list[int]:
+def _broken(problem: Problem, chosen: Ints) -> list[int]:
     """Nodes at forbidden pairs."""
     widths = problem.counts[problem.seconds]
     pairs = problem.entries[problem.entry_offsets[:-1] + chosen[problem.firsts] * widths + chosen[problem.seconds]]
@@ -194,7 +194,7 @@ def _broken(problem: Problem, chosen: Whole) -> list[int]:
     return [int(node) for node in np.unique(np.concatenate([problem.firsts[bad], problem.seconds[bad]]))]
 
 
-def _paired(problem: Problem, edge: int, other: int, strategy: int, node: int) -> Whole:
+def _paired(problem: Problem, edge: int, other: int, strategy: int, node: int) -> Ints:
     """What each strategy of a node costs beside the one that is chosen of another."""
     entries = problem.entries[problem.entry_offsets[edge] : problem.entry_offsets[edge + 1]]
     table = entries.reshape(int(problem.counts[problem.firsts[edge]]), int(problem.counts[problem.seconds[edge]]))
@@ -398,7 +398,7 @@ def _carried_out(name: str, engine: Engine, run: Run) -> tuple[str, tuple[str, .
     return "complete", ()
 
 
-def _chosen(question: ShardingQuestion, chosen: Whole, run: Run, reduction: Reduction) -> SearchOutcome[Strategies]:
+def _chosen(question: ShardingQuestion, chosen: Ints, run: Run, reduction: Reduction) -> SearchOutcome[Strategies]:
     """The best choice for the problem of the file, with what bounds it."""
     answer = Strategies(tuple(chosen.tolist()))
     return _proved(SearchOutcome(answer, run.bound, value=run.cost), run, reduction)

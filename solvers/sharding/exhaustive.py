@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Ints, Mask
 from crossopt.formulation.sharding.core import Core, Timeline, timeline_of
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.sharding.problem import FORBIDDEN
@@ -22,7 +22,7 @@ class Best(NamedTuple):
     """The cheapest choice that may be made."""
 
     cost: int
-    chosen: Whole
+    chosen: Ints
 
 
 def exhaustive(run: Run) -> None:
@@ -60,7 +60,7 @@ def best_of_all(core: Core) -> Best | None:
     return best
 
 
-def _costs(core: Core, chosen: Whole) -> Whole:
+def _costs(core: Core, chosen: Ints) -> Ints:
     """Of each choice, a row, without the constant; FORBIDDEN where anything in it is."""
     nodes = core.costs[core.offsets[:-1] + chosen]
     pairs = core.entries[core.entry_offsets[:-1] + chosen[:, core.firsts] * core.counts[core.seconds] + chosen[:, core.seconds]]
@@ -69,7 +69,7 @@ def _costs(core: Core, chosen: Whole) -> Whole:
     return np.where(forbidden, FORBIDDEN, sum(allowed, np.zeros(len(chosen), np.int64)))
 
 
-def _peaks(core: Core, timeline: Timeline, chosen: Whole) -> Whole:
+def _peaks(core: Core, timeline: Timeline, chosen: Ints) -> Ints:
     """The most memory in use in any row of the timeline, for each choice."""
     sizes = core.usages[core.usage_offsets[:-1] + chosen[:, core.member_nodes]]
     changes = np.zeros((len(chosen), len(timeline.times) + 1), np.int64)

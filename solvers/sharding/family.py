@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.instances.sharding.network import Network
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
 from crossopt.instances.sharding.question import ShardingQuestion
@@ -68,7 +68,7 @@ def too_much_together(problem: Problem) -> tuple[str, ...]:
     return _memory_lines(problem, least, " by strategies that forbidden pairs leave")
 
 
-def _memory_lines(problem: Problem, least: Whole, how: str) -> tuple[str, ...]:
+def _memory_lines(problem: Problem, least: Ints, how: str) -> tuple[str, ...]:
     if problem.limit is None:
         return ()
     peak, time = peak_of(problem, least)
@@ -84,7 +84,7 @@ def _memory_lines(problem: Problem, least: Whole, how: str) -> tuple[str, ...]:
     )
 
 
-def least_usages(problem: Problem) -> Whole:
+def least_usages(problem: Problem) -> Ints:
     """What each node takes at least, of the strategies that it may choose; of all, where it may choose none."""
     usages = np.where(problem.costs < FORBIDDEN, problem.usages, FORBIDDEN)
     least = np.minimum.reduceat(usages, problem.offsets[:-1])

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.model import Program
 from crossopt.formulation.sharding.core import Back, Core, piece_indices
 from crossopt.formulation.sharding.dual import Dual, bound_of
@@ -51,11 +51,11 @@ class Modelled:
     unit: float
     rows: int
     """Without those of memory."""
-    times: Whole
+    times: Ints
     price: float | None
     """Of what is above the limit, per hundredth of it and in the model's unit; None where nothing may be."""
 
-    def add(self, over: Whole) -> None:
+    def add(self, over: Ints) -> None:
         """Rows for the worst of these times, some apart from each other."""
         new: list[int] = []
         for time in over.tolist():
@@ -167,7 +167,7 @@ class _Closing:
                     self.close(part, back, depth + 1)
                 return
 
-    def _offer(self, chosen: Whole) -> None:
+    def _offer(self, chosen: Ints) -> None:
         if self.run.offer(chosen) and self.run.aim < self.value:
             raise _BetterError
 
@@ -346,7 +346,7 @@ def _tell_none(model: Modelled, run: Run) -> None:
         run.bound_in_floats(run.cost, by)
 
 
-def chosen_by(core: Core, columns: Array) -> Whole:
+def chosen_by(core: Core, columns: Array) -> Ints:
     """The strategy of each node that has the largest share."""
     shares = columns[: len(core.costs)]
     ranked = np.lexsort((-shares, np.repeat(np.arange(len(core)), core.counts)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.instances.sharding.network import BELONGINGS, Network
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
 from crossopt.instances.sharding.question import ShardingQuestion
@@ -111,7 +111,7 @@ def weigh(problem: Problem, strategies: Sequence[int]) -> Weighed:
     return Weighed(int(costs[costs < FORBIDDEN].sum() + pairs[pairs < FORBIDDEN].sum()), peak, time, tuple(violations))
 
 
-def peak_of(problem: Problem, usages: Whole) -> tuple[int, int]:
+def peak_of(problem: Problem, usages: Ints) -> tuple[int, int]:
     """The most memory in use and when; usage changes at starts and ends only."""
     alive = problem.starts < problem.ends
     times = np.concatenate([problem.starts[alive], problem.ends[alive]])

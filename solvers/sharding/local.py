@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Ints, Mask
 from crossopt.formulation.compiled import compiled
 from crossopt.formulation.sharding.core import Core, fewer_times, incident
 from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
@@ -23,21 +23,21 @@ _MOST_FAILED = 20
 class Board(NamedTuple):
     """The core in arrays, memory only at times at which the limit may be broken."""
 
-    offsets: Whole
-    costs: Whole
-    firsts: Whole
-    seconds: Whole
-    entry_offsets: Whole
-    entries: Whole
-    edge_starts: Whole
-    edges: Whole
-    member_starts: Whole
+    offsets: Ints
+    costs: Ints
+    firsts: Ints
+    seconds: Ints
+    entry_offsets: Ints
+    entries: Ints
+    edge_starts: Ints
+    edges: Ints
+    member_starts: Ints
     """Members of node v stand from the v-th of these places on."""
-    lives: Whole
-    ends: Whole
-    usage_starts: Whole
-    usages: Whole
-    room: Whole
+    lives: Ints
+    ends: Ints
+    usage_starts: Ints
+    usages: Ints
+    room: Ints
     """The limit, and the number of times."""
 
 
@@ -103,7 +103,7 @@ def board_of(core: Core) -> Board:
     )
 
 
-def _begun(core: Core, board: Board) -> Whole:
+def _begun(core: Core, board: Board) -> Ints:
     """Each node's strategy of least memory, and then, node by node, the cheapest beside those before it that the memory left allows."""
     chosen = _least(board)
     _settle(board, chosen, np.zeros(len(core), np.bool_), np.arange(len(core)))
@@ -111,7 +111,7 @@ def _begun(core: Core, board: Board) -> Whole:
 
 
 @compiled
-def _least(board: Board) -> Whole:
+def _least(board: Board) -> Ints:
     chosen = np.zeros(len(board.offsets) - 1, np.int64)
     for node in range(len(chosen)):
         least = -1
@@ -125,7 +125,7 @@ def _least(board: Board) -> Whole:
 
 
 @compiled
-def _settle(board: Board, chosen: Whole, settled: Mask, order: Whole) -> int:
+def _settle(board: Board, chosen: Ints, settled: Mask, order: Ints) -> int:
     """Gives each node, in order, what costs least beside its settled neighbours and takes no more than is left; how many change."""
     limit, in_use, changed = board.room[0], np.zeros(board.room[1], np.int64), 0
     for node in range(len(chosen)):
@@ -146,7 +146,7 @@ def _settle(board: Board, chosen: Whole, settled: Mask, order: Whole) -> int:
 
 
 @compiled
-def _use(board: Board, in_use: Whole, node: int, strategy: int, sign: int) -> None:
+def _use(board: Board, in_use: Ints, node: int, strategy: int, sign: int) -> None:
     for member in range(board.member_starts[node], board.member_starts[node + 1]):
         taken = sign * board.usages[board.usage_starts[member] + strategy]
         if taken:
@@ -154,7 +154,7 @@ def _use(board: Board, in_use: Whole, node: int, strategy: int, sign: int) -> No
 
 
 @compiled
-def _fits(board: Board, in_use: Whole, node: int, before: int, strategy: int, limit: int) -> bool:
+def _fits(board: Board, in_use: Ints, node: int, before: int, strategy: int, limit: int) -> bool:
     """Whether no member that grows may break the limit, counting all members of the node that share a time with it as if at once."""
     for member in range(board.member_starts[node], board.member_starts[node + 1]):
         more = board.usages[board.usage_starts[member] + strategy]
@@ -168,7 +168,7 @@ def _fits(board: Board, in_use: Whole, node: int, before: int, strategy: int, li
 
 
 @compiled
-def _cost(board: Board, chosen: Whole, settled: Mask, node: int, strategy: int) -> float:
+def _cost(board: Board, chosen: Ints, settled: Mask, node: int, strategy: int) -> float:
     """What a strategy costs beside the settled neighbours; in floating point, where forbidden pairs add up without end."""
     total = float(board.costs[board.offsets[node] + strategy])
     for index in range(board.edge_starts[node], board.edge_starts[node + 1]):

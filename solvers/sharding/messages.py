@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.compiled import compiled
 from crossopt.formulation.sharding.core import Core, Timeline, cost_of, in_use, timeline_of
 from crossopt.formulation.sharding.dual import Dual, message_offsets
@@ -21,17 +21,17 @@ class Arcs(NamedTuple):
     `bases + s * steps + t * strides`.
     """
 
-    starts: Whole
-    others: Whole
-    edges: Whole
-    bases: Whole
-    steps: Whole
-    strides: Whole
-    reverses: Whole
+    starts: Ints
+    others: Ints
+    edges: Ints
+    bases: Ints
+    steps: Ints
+    strides: Ints
+    reverses: Ints
     """The reverse arc of the edge."""
 
 
-def arcs_of(core: Core, keys: Whole) -> Arcs:
+def arcs_of(core: Core, keys: Ints) -> Arcs:
     """The arcs of each node by rising keys of the other nodes."""
     edges, counts = len(core.firsts), core.counts
     owners = np.concatenate([core.firsts, core.seconds])
@@ -67,12 +67,12 @@ class Network(NamedTuple):
     """Arcs with matrices of their own: row t of an arc's matrix holds the costs of its node's strategies beside strategy t of the other."""
 
     arcs: Arcs
-    offsets: Whole
-    middles: Whole
+    offsets: Ints
+    middles: Ints
     """The first arc of each node that leads to a later one."""
-    entry_offsets: Whole
+    entry_offsets: Ints
     entries: Array
-    message_offsets: Whole
+    message_offsets: Ints
 
 
 class State(NamedTuple):
@@ -82,7 +82,7 @@ class State(NamedTuple):
     """For each arc one figure for each strategy of its node."""
     potentials: Array
     """What is left of each strategy's cost."""
-    labels: Whole
+    labels: Ints
     room: Array
 
 
@@ -102,7 +102,7 @@ def network_of(core: Core) -> Network:
 
 
 @compiled
-def laid_out(offsets: Whole, entries: Whole, heights: Whole, widths: Whole, places: Whole, targets: Whole, out: Array) -> None:
+def laid_out(offsets: Ints, entries: Ints, heights: Ints, widths: Ints, places: Ints, targets: Ints, out: Array) -> None:
     """Each matrix for both of its nodes."""
     edges = len(heights)
     for edge in range(edges):
@@ -304,14 +304,14 @@ class Ascent:
     """Where the bound was highest."""
     best_messages: Array
     direction: Array
-    labels: Whole
+    labels: Ints
     """As they were decoded last."""
     gained: float = 0.0
     best: float = -np.inf
     last: float = 0.0
     stride: float = 1.0
     rounds: int = 0
-    feasible: Whole | None = None
+    feasible: Ints | None = None
     """The cheapest labels that kept the memory and every pair."""
     feasible_cost: int | None = None
 
@@ -407,7 +407,7 @@ def memory_costs(core: Core, timeline: Timeline, multipliers: Array) -> Array:
 
 
 @compiled
-def _charge(offsets: Whole, nodes: Whole, usage_offsets: Whole, usages: Whole, rates: Array, out: Array) -> None:
+def _charge(offsets: Ints, nodes: Ints, usage_offsets: Ints, usages: Ints, rates: Array, out: Array) -> None:
     """Adds the memory of each member to the costs of its node's strategies."""
     for member in range(len(nodes)):
         if rates[member] != 0.0:
@@ -521,9 +521,7 @@ def _mean_use(ascent: Ascent, weights: Array) -> Array:
 
 
 @compiled
-def _spread(
-    offsets: Whole, nodes: Whole, usage_offsets: Whole, usages: Whole, weights: Array, lows: Whole, highs: Whole, changes: Array
-) -> None:
+def _spread(offsets: Ints, nodes: Ints, usage_offsets: Ints, usages: Ints, weights: Array, lows: Ints, highs: Ints, changes: Array) -> None:
     """Adds the mean memory of each member where it begins to be alive, and takes it away where it ends."""
     for member in range(len(nodes)):
         start, usage, mean = offsets[nodes[member]], usage_offsets[member], 0.0

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.compiled import Seed, compiled, draw_below
 from crossopt.formulation.sharding.core import Core, Timeline, in_use, timeline_of
 from crossopt.solvers.sharding.messages import Arcs, arcs_of
@@ -29,39 +29,39 @@ class Region(NamedTuple):
     `bases[e] + s * steps[2e] + t * steps[2e + 1]` of `pool`, where the matrices of the whole core stand before those made here.
     """
 
-    nodes: Whole
+    nodes: Ints
     """Numbers in the core."""
-    marks: Whole
+    marks: Ints
     """Of each node of the core: its number here, or NONE."""
-    starts: Whole
+    starts: Ints
     """Where the values of each node stand."""
-    values: Whole
-    labels: Whole
-    heads: Whole
-    degrees: Whole
-    ends: Whole
+    values: Ints
+    labels: Ints
+    heads: Ints
+    degrees: Ints
+    ends: Ints
     """The node of each half."""
-    following: Whole
+    following: Ints
     """The next half of the same node."""
-    steps: Whole
-    bases: Whole
-    gone: Whole
+    steps: Ints
+    bases: Ints
+    gone: Ints
     """Of each edge."""
-    pool: Whole
-    order: Whole
+    pool: Ints
+    order: Ints
     """Nodes as they are eliminated."""
-    records: Whole
+    records: Ints
     """Of each node the two halves that it had when it was eliminated."""
-    waiting: Whole
-    rest: Whole
-    sizes: Whole
+    waiting: Ints
+    rest: Ints
+    sizes: Ints
     """How many: nodes, edges, figures in the pool, eliminated ones; where the pool's own part starts; steps of work."""
 
 
 NODES, EDGES, POOL, ORDER, OWN, WORK = range(6)
 
 
-def region_of(entries: Whole, nodes: int, widest: int, most: int) -> Region:
+def region_of(entries: Ints, nodes: int, widest: int, most: int) -> Region:
     """Room for regions of up to `most` nodes."""
     edges = 6 * most + 64
     own = max(1 << 21, 4 * widest * widest)
@@ -75,7 +75,7 @@ def region_of(entries: Whole, nodes: int, widest: int, most: int) -> Region:
     )
 
 
-def _empty(size: int) -> Whole:
+def _empty(size: int) -> Ints:
     return np.zeros(size, np.int64)
 
 
@@ -324,33 +324,33 @@ BLOCK = 64
 class Layout(NamedTuple):
     """What does not change. Entries of FORBIDDEN stand as `wall`, so that any sum is exact in 64 bits and still tells them."""
 
-    offsets: Whole
-    costs: Whole
+    offsets: Ints
+    costs: Ints
     arcs: Arcs
     """Of each node by rising rank of the others."""
-    ranks: Whole
+    ranks: Ints
     """Nodes with many neighbours come first."""
-    entries: Whole
-    holder_starts: Whole
+    entries: Ints
+    holder_starts: Ints
     """The members of node v are `holdings[holder_starts[v] : holder_starts[v + 1]]`."""
-    holdings: Whole
+    holdings: Ints
     timeline: Timeline
-    usage_offsets: Whole
-    usages: Whole
+    usage_offsets: Ints
+    usages: Ints
     wall: int
 
 
 class Standing(NamedTuple):
     """A choice and what follows from it."""
 
-    labels: Whole
-    sums: Whole
+    labels: Ints
+    sums: Ints
     """What each strategy pays along the edges of its node."""
-    slack: Whole
+    slack: Ints
     """Of each row, to its cap."""
-    tight: Whole
+    tight: Ints
     """The least slack of each block of rows."""
-    figures: Whole
+    figures: Ints
     """The cost of the choice, without the core's constant."""
 
 
@@ -377,7 +377,7 @@ def layout_of(core: Core) -> Layout:
     )
 
 
-def standing_of(core: Core, layout: Layout, labels: Whole) -> Standing:
+def standing_of(core: Core, layout: Layout, labels: Ints) -> Standing:
     """The choice laid out. Rows in which more than the limit is in use have no slack: there nothing may be added."""
     used = in_use(core, layout.timeline, labels)
     slack = np.maximum((used.max(initial=0) if core.limit is None else core.limit) - used, 0)
@@ -459,9 +459,9 @@ _CROWD = 20
 class Events(NamedTuple):
     """Where the memory of a move changes."""
 
-    rows: Whole
-    changes: Whole
-    filled: Whole
+    rows: Ints
+    changes: Ints
+    filled: Ints
     """How many."""
 
 
@@ -499,7 +499,7 @@ def gathered(layout: Layout, region: Region, seed: Seed, start: int, size: int, 
 
 
 @compiled
-def opened(layout: Layout, standing: Standing, region: Region, prices: Whole, rate: int, arcs: Whole) -> int:
+def opened(layout: Layout, standing: Standing, region: Region, prices: Ints, rate: int, arcs: Ints) -> int:
     """Lays the region out: its edges, and what each strategy costs beside the labels around. Nodes that find no room are left out."""
     count = region.sizes[NODES]
     region.sizes[EDGES] = 0
@@ -549,7 +549,7 @@ def closed(region: Region) -> None:
 
 
 @compiled
-def difference(layout: Layout, standing: Standing, region: Region, arcs: Whole, inner: int) -> int:
+def difference(layout: Layout, standing: Standing, region: Region, arcs: Ints, inner: int) -> int:
     """How much more the region's labels cost than those that stand."""
     more = 0
     for here in range(region.sizes[NODES]):

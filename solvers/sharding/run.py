@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.sharding.core import Core, beyond, cost_of
 from crossopt.formulation.sharding.dual import Dual, bound_of
 from crossopt.formulation.sharding.integer import chosen_memory
@@ -33,7 +33,7 @@ class Run:
     watch: Watch
     began: float
     """When the clock started."""
-    chosen: Whole | None = None
+    chosen: Ints | None = None
     cost: int | None = None
     bound: int | None = None
     """No choice costs less; FORBIDDEN where there is none."""
@@ -51,7 +51,7 @@ class Run:
     """Those whose bound was above a choice that was found."""
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
     shown: float = 0.0
-    back: Callable[[Whole], object] | None = None
+    back: Callable[[Ints], object] | None = None
     """From a choice to an answer about the problem of the file, for who keeps answers on the way."""
 
     @property
@@ -59,7 +59,7 @@ class Run:
         """Seconds that may still be spent."""
         return self.limits.seconds - (monotonic() - self.began)
 
-    def offer(self, chosen: Whole) -> bool:
+    def offer(self, chosen: Ints) -> bool:
         """Keeps a choice where it is better than all before; says whether it may be chosen at all."""
         cost = cost_of(self.core, chosen)
         if cost is None or len(chosen_memory(self.core, chosen)[0]):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.compiled import Seed, compiled, draw_below, seed_of
 from crossopt.formulation.sharding.core import Core, cost_of, in_use
 from crossopt.formulation.sharding.dual import Dual
@@ -57,11 +57,11 @@ class Walker(NamedTuple):
     standing: Standing
     region: Region
     events: Events
-    arcs: Whole
-    prices: Whole
+    arcs: Ints
+    prices: Ints
     """What the memory of each strategy costs at the multipliers."""
-    best: Whole
-    counts: Whole
+    best: Ints
+    counts: Ints
     """The cost of the best choice; moves tried, those that stand, those that found a new best."""
     gains: Array
     """What each size gained lately, and the work that it took."""
@@ -165,13 +165,13 @@ def pull(walker: Walker, moves: int, size: int, hard: bool) -> None:
 # A walker made ready: laid out, priced, with room to work.
 
 
-def integer_prices(core: Core, layout: Layout, multipliers: Array) -> Whole:
+def integer_prices(core: Core, layout: Layout, multipliers: Array) -> Ints:
     """What the memory of each strategy costs, in whole numbers below the wall."""
     prices = np.rint(np.minimum(memory_costs(core, layout.timeline, multipliers), layout.wall >> 4))
     return np.asarray(prices.astype(np.int64))
 
 
-def walker_of(core: Core, labels: Whole, multipliers: Array, number: int) -> Walker:
+def walker_of(core: Core, labels: Ints, multipliers: Array, number: int) -> Walker:
     """A walker that stands at these labels; `number` seeds its draws."""
     layout = layout_of(core)
     most = int(min(SIZES[-1], len(core)))
@@ -184,7 +184,7 @@ def walker_of(core: Core, labels: Whole, multipliers: Array, number: int) -> Wal
     )
 
 
-def placed(core: Core, walker: Walker, labels: Whole, multipliers: Array) -> Walker:
+def placed(core: Core, walker: Walker, labels: Ints, multipliers: Array) -> Walker:
     """The walker at other labels, which are its best, and other multipliers."""
     standing = standing_of(core, walker.layout, labels)
     counts = np.zeros_like(walker.counts)
@@ -203,7 +203,7 @@ _MOVES_OF_START = 4
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def fitted(core: Core, walker: Walker, multipliers: Array, going: Callable[[], bool], rise: float = RISE) -> Whole | None:
+def fitted(core: Core, walker: Walker, multipliers: Array, going: Callable[[], bool], rise: float = RISE) -> Ints | None:
     """Labels that may be chosen, or None where time ended before; the walker says from where, and what it has room for."""
     multipliers, labels = multipliers.copy(), walker.standing.labels.copy()
     rounds = 0
@@ -256,7 +256,7 @@ _MOVES_OF_WALK, _WORK = 1 << 11, 8_000_000
 
 Clock = Callable[[], float]
 """The share of the time that is gone."""
-Report = Callable[[Whole | None, int | None, float], None]
+Report = Callable[[Ints | None, int | None, float], None]
 """Told of labels that are better than all before with their cost, now and then of none, and of the bound in floating point."""
 Prove = Callable[[Dual], int]
 """Told of duals whose bound is above those before; counts what they prove, or says by a ValueError that it cannot."""
@@ -266,7 +266,7 @@ Prove = Callable[[Dual], int]
 class Found:
     """The best choice, if any, and the proof of the bound."""
 
-    labels: Whole | None
+    labels: Ints | None
     cost: int | None
     dual: Dual
     bound: int
@@ -282,7 +282,7 @@ class _SharedState:
     report: Report
     walker: Walker
     random: np.random.Generator
-    labels: Whole | None = None
+    labels: Ints | None = None
     cost: int | None = None
     over: Event = field(default_factory=Event)
     fault: Exception | None = None
@@ -299,7 +299,7 @@ class _SharedState:
         proved = self.cost is not None and self.ascent.best > self.cost - 0.5
         return not proved and not self.over.is_set() and self.clock() < 1.0
 
-    def offer(self, labels: Whole) -> bool:
+    def offer(self, labels: Ints) -> bool:
         """Evaluate a choice anew, whatever its source claims, and keep it if it is allowed and better than the best so far."""
         cost = cost_of(self.core, labels)
         if cost is None or (self.cost is not None and cost >= self.cost):
@@ -311,7 +311,7 @@ class _SharedState:
         return True
 
 
-def searched(core: Core, clock: Clock, seed: int, report: Report, prove: Prove, start: Whole | None = None, threads: bool = True) -> Found:
+def searched(core: Core, clock: Clock, seed: int, report: Report, prove: Prove, start: Ints | None = None, threads: bool = True) -> Found:
     """Climbs and walks until the clock says 1; labels to start from may be given. KeyboardInterrupt leaves through it."""
     ascent = ascent_of(core)
     walker = walker_of(core, ascent.labels, ascent.multipliers, seed)
@@ -378,7 +378,7 @@ def _decoded(quest: _SharedState) -> bool:
     return labels is not None and quest.offer(labels)
 
 
-def _begin(quest: _SharedState, turn: int, done: float) -> Whole | None:
+def _begin(quest: _SharedState, turn: int, done: float) -> Ints | None:
     """From where the next walk begins: the best choice, at first and every other time another one."""
     multipliers, decoded = quest.ascent.best_multipliers, quest.ascent.feasible
     if quest.labels is None or (done < _LAST and turn % 4 == 0):
@@ -399,7 +399,7 @@ def _wait(quest: _SharedState, share: float, threads: bool) -> None:
             climb(quest.ascent, lambda _: quest.clock() < share)
 
 
-def _fit(quest: _SharedState, labels: Whole, multipliers: Array, rise: float) -> Whole | None:
+def _fit(quest: _SharedState, labels: Ints, multipliers: Array, rise: float) -> Ints | None:
     walker = placed(quest.core, quest.walker, labels, multipliers)
     patience = 0.0 if quest.fitted else 1.0 if quest.labels is None else _PATIENCE
     until = max(quest.clock() + _TURN, patience)
@@ -410,7 +410,7 @@ def _fit(quest: _SharedState, labels: Whole, multipliers: Array, rise: float) ->
     return found
 
 
-def _kicked(quest: _SharedState, labels: Whole, multipliers: Array) -> Whole | None:
+def _kicked(quest: _SharedState, labels: Ints, multipliers: Array) -> Ints | None:
     """Some regions at their best whatever the memory, at multipliers near these, and fitted again."""
     noisy = multipliers * quest.random.lognormal(0.0, 0.3) * quest.random.lognormal(0.0, 0.2, len(multipliers))
     size = int(quest.random.choice(SIZES[2:]))
@@ -419,7 +419,7 @@ def _kicked(quest: _SharedState, labels: Whole, multipliers: Array) -> Whole | N
     return _fit(quest, walker.standing.labels, noisy, float(quest.random.choice(_RISES)))
 
 
-def _stretch(quest: _SharedState, labels: Whole, since: float, until: float) -> None:
+def _stretch(quest: _SharedState, labels: Ints, since: float, until: float) -> None:
     """Walk from these labels until the ascent decodes better ones; report each choice better than all before."""
     walker = placed(quest.core, quest.walker, labels, quest.ascent.best_multipliers)
     gap = max(float(walker.counts[BEST]) + quest.core.constant - quest.ascent.best, 0.0)
@@ -486,7 +486,7 @@ def search_shortly(run: Run, seconds: float) -> None:
         labels = quest.labels
 
 
-def _report(run: Run, labels: Whole | None, cost: int | None, bound: float) -> None:
+def _report(run: Run, labels: Ints | None, cost: int | None, bound: float) -> None:
     del cost, bound  # the run counts them itself
     if labels is not None:
         run.offer(labels)

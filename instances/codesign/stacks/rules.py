@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Ints, Mask
 from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan, Plans, code, plan_at, rows_of, rules, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks import launched
@@ -80,7 +80,7 @@ def _in_all_ways(plan: Plan, ways: dict[str, tuple[Any, ...]]) -> Plans:
     return Plans(**{**every, **dict(zip(ways, combined, strict=True))})
 
 
-def _differences(plans: Plans, plan: Plan) -> tuple[Whole, Whole]:
+def _differences(plans: Plans, plan: Plan) -> tuple[Ints, Ints]:
     """Distance of two plans: number of different settings, then distance of their values."""
     changed, distance = np.zeros(len(plans), np.int64), np.zeros(len(plans), np.int64)
     for name in PLAN_FIELDS:
@@ -91,7 +91,7 @@ def _differences(plans: Plans, plan: Plan) -> tuple[Whole, Whole]:
     return changed, distance
 
 
-def _bits(numbers: Whole) -> Whole:
+def _bits(numbers: Ints) -> Ints:
     """Number of set bits."""
     top = int(numbers.max(initial=0)).bit_length()
     return sum(((numbers >> bit) & 1 for bit in range(top)), np.zeros(len(numbers), np.int64))

@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Ints, Mask
 from crossopt.crossflow.exchanges.context import by_all_to_all
 from crossopt.crossflow.plan import END_STAGES, PLACEMENTS, PLAN_FIELDS, Plans, Rule, code
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, PARTLY, RECOMPUTE
@@ -196,7 +196,7 @@ class Quantity:
     """A number derived from a plan, and the settings that it depends on."""
 
     settings: tuple[str, ...]
-    column: Callable[[Any, Plans], Whole]
+    column: Callable[[Any, Plans], Ints]
     """Computed from network and plans."""
     of_machine: bool = False
     """Computed from machine and plans instead."""
@@ -226,11 +226,11 @@ def _of_model(value: Callable[[Transformer], int]) -> Quantity:
     return Quantity((), lambda model, plans: np.full(len(plans), value(model), np.int64))
 
 
-def _microbatches(model: Transformer, plans: Plans) -> Whole:
+def _microbatches(model: Transformer, plans: Plans) -> Ints:
     return np.asarray(model.global_batch // np.maximum(plans.data * plans.microbatch, 1))
 
 
-def _left_over(model: Transformer, plans: Plans) -> Whole:
+def _left_over(model: Transformer, plans: Plans) -> Ints:
     """Number of layers beyond those of equal chunks. If the end stages have layer counts of their own, the stages between set
     the size of chunks. Then only the first and the last chunk may have fewer layers.
     """

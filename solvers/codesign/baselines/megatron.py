@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.generator import bank_area, cores_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
@@ -50,7 +50,7 @@ class Asked:
     above: tuple[str, ...] = ()
     """Parts of which areas, and watts of links, are the next options above what is asked for, and not the nearest ones."""
 
-    def tried(self, name: str) -> Whole:
+    def tried(self, name: str) -> Ints:
         """Some places of a choice from the lowest to the highest; one where it is none."""
         if name not in self.space.names:
             return np.zeros(1, np.int64)
@@ -58,7 +58,7 @@ class Asked:
         low, high = int(self.box.low[0, choice]), int(self.box.high[0, choice])
         return np.unique(np.linspace(low, high, min(high - low + 1, _FRAMES)).round().astype(np.int64))
 
-    def chosen(self, places: Whole, name: str, usual: float) -> Array:
+    def chosen(self, places: Ints, name: str, usual: float) -> Array:
         """What the chips have of a choice; the usual where it is none."""
         if name not in self.space.names:
             return np.full(len(places), usual)
@@ -97,7 +97,7 @@ def usual_points(instance: Instance) -> tuple[int, ...]:
     return tuple(group[0] for group in usual_chips(instance))
 
 
-def _frames(request: Asked) -> Whole:
+def _frames(request: Asked) -> Ints:
     """One row of places for each number of dies with each number of stacks."""
     pairs = list(product(request.tried("dies"), request.tried("hbm_stacks")))
     places = np.repeat(request.box.low, len(pairs), axis=0)
@@ -107,7 +107,7 @@ def _frames(request: Asked) -> Whole:
     return places
 
 
-def _wanted(request: Asked, places: Whole, memory: Array, peak: Array) -> Mask:
+def _wanted(request: Asked, places: Ints, memory: Array, peak: Array) -> Mask:
     """Chips with the usual number of dies or that of the greatest peak, and of each size the most memory or the stacks of usual dies."""
     free = request.free
     dies, stacks = request.chosen(places, "dies", free.dies), request.chosen(places, "hbm_stacks", 0.0)
@@ -120,7 +120,7 @@ def _wanted(request: Asked, places: Whole, memory: Array, peak: Array) -> Mask:
     return np.asarray(wanted & ((memory == most[kinds.ravel()]) | (np.abs(stacks - usual * dies) == apart[kinds.ravel()])))
 
 
-def _sized(request: Asked, frames: Whole) -> Whole:
+def _sized(request: Asked, frames: Ints) -> Ints:
     """Each frame with cores of several sizes, and with what follows from them."""
     if "compute_area" not in request.space.names:
         return _following(request, frames)
@@ -133,7 +133,7 @@ def _sized(request: Asked, frames: Whole) -> Whole:
     return _following(request, np.unique(places, axis=0))
 
 
-def _clocked(request: Asked, places: Whole) -> Whole:
+def _clocked(request: Asked, places: Ints) -> Ints:
     """Each chip with all the watts for its cores that the budgets leave; where its L2 does not feed so high a clock, with the most that it
     does."""
     if "compute_power" not in request.space.names:
@@ -146,7 +146,7 @@ def _clocked(request: Asked, places: Whole) -> Whole:
     return found
 
 
-def _most(request: Asked, places: Whole, choice: int, holds: Callable[[Instance, Corners], Mask], most: Whole | None = None) -> Whole:
+def _most(request: Asked, places: Ints, choice: int, holds: Callable[[Instance, Corners], Mask], most: Ints | None = None) -> Ints:
     """The highest place of a choice with which something holds of each chip, by halving: areas, powers and peaks rise with it."""
     low, high = np.full(len(places), request.box.low[0, choice]), most
     high = np.full(len(places), request.box.high[0, choice]) if high is None else high
@@ -171,7 +171,7 @@ def _within_budgets(instance: Instance, chips: Corners) -> Mask:
     return np.asarray(np.logical_and.reduce([within(question, side.hardware) for question, side in sides]))
 
 
-def _following(request: Asked, places: Whole) -> Whole:
+def _following(request: Asked, places: Ints) -> Ints:
     """The chips with every other choice as the size of the cores has it."""
     free, found = request.free, places.copy()
     share = request.chosen(places, "compute_area", 1.0)
@@ -194,7 +194,7 @@ def _following(request: Asked, places: Whole) -> Whole:
     return found
 
 
-def _fed(request: Asked, places: Whole) -> Array:
+def _fed(request: Asked, places: Ints) -> Array:
     """Square metres of L2 with as many banks for each core as in the chip that is sold, and a controller in each for every bundle."""
     free, core = request.free, request.free.technology.core
     area = request.chosen(places, "compute_area", _usual(free, "compute", "area"))
@@ -208,7 +208,7 @@ def _usual(free: FreeHardware, part: str, kind: str) -> float:
     return float(getattr(shares, PART_OF[part])) * total
 
 
-def _nearest(options: Array, wished: Array) -> Whole:
+def _nearest(options: Array, wished: Array) -> Ints:
     """The place of the option nearest to each wish."""
     above = np.clip(np.searchsorted(options, wished), 0, len(options) - 1)
     below = np.maximum(above - 1, 0)
@@ -362,7 +362,7 @@ def _best_kernel_plan(instance: Instance, plans: tuple[KernelPlan, ...], device:
     return key, Candidate(point, plan)
 
 
-def fitting(instance: Instance, plans: AnyPlans, device: Hardware) -> Whole:
+def fitting(instance: Instance, plans: AnyPlans, device: Hardware) -> Ints:
     """The rows of the plans that fit the device's memory."""
     if not len(plans):
         return np.zeros(0, np.int64)

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, cast
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.plan import END_STAGES, OFFLOAD, OVERLAP, PLACEMENTS, SCHEDULES, Plan, Plans, joined, plan_at, rows_of, table
@@ -310,7 +310,7 @@ def _own_of_any_size(instance: Instance, deadline: float) -> Plans:
     return joined([table([]), *(cast("Plans", block) for block in until(deadline, plan_blocks(replace(instance, plan_options=options))))])
 
 
-def _least(instance: Instance, plans: Plans) -> Whole:
+def _least(instance: Instance, plans: Plans) -> Ints:
     """The plans with the fewest stages of each width and context, with full recomputation and without, experts in a node and beyond."""
     keys = np.column_stack([plans.tensor, plans.context, (plans.recompute & LAYER) > 0, _in_a_node(instance, plans)])
     _, groups = np.unique(keys, axis=0, return_inverse=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.crossflow.kernels.kernel_plan import SPLITS, KernelPlan
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, table
 from crossopt.crossflow.records import dataclass
@@ -51,11 +51,11 @@ class Question:
     """Ends of the hardware choices beyond which no chip keeps the budgets."""
     plans: AnyPlans
     """Those that fit the best chip there could be."""
-    layouts: Whole
+    layouts: Ints
     """The layout of each plan, ascending."""
-    firsts: Whole
+    firsts: Ints
     """The first plan of each layout."""
-    settings: Whole
+    settings: Ints
     """The other settings of each plan that are not the same for all, one column each."""
     start: Candidate | None
     """The best recipe's design, from which engines that prove begin, too; none where no recipe has one, or where the start is cold."""
@@ -72,9 +72,9 @@ class Question:
 class Look:
     """Prices of plans (rows) on chips (columns), infinite where one does not fit the other."""
 
-    places: Whole
+    places: Ints
     """Of the chips, one row each."""
-    rows: Whole
+    rows: Ints
     """Of the plans in the table."""
     values: Array
     distinct: int
@@ -86,7 +86,7 @@ class Look:
         return float(self.values.min(initial=np.inf))
 
     @property
-    def best(self) -> tuple[Whole, int]:
+    def best(self) -> tuple[Ints, int]:
         """The chip and the plan with the least value."""
         row, column = np.unravel_index(int(np.argmin(self.values)), self.values.shape)
         return self.places[column], int(self.rows[row])
@@ -116,7 +116,7 @@ def search_space(instance: Instance, random: np.random.Generator, deadline: floa
     return Question(instance, space, box, rows_of(plans, order), layouts, firsts, settings, first)
 
 
-def look(question: Question, places: Whole, rows: Whole) -> Look:
+def look(question: Question, places: Ints, rows: Ints) -> Look:
     """Price every plan on every chip, each different one once."""
     chips, chip_of = _different(places)
     plans, plan_of = np.unique(rows, return_inverse=True)
@@ -125,20 +125,20 @@ def look(question: Question, places: Whole, rows: Whole) -> Look:
     return Look(places, rows, values[plan_of.reshape(-1)[:, None], chip_of[None]], values.size or _DRAWS)
 
 
-def alive(question: Question, places: Whole) -> Whole:
+def alive(question: Question, places: Ints) -> Ints:
     """Which of the chips keep the budgets."""
     if not len(places):
         return np.zeros(0, np.int64)
     return np.flatnonzero(corners(question.instance, question.space, Boxes(places, places)).alive)
 
 
-def draw_chips(question: Question, random: np.random.Generator, count: int) -> Whole:
+def draw_chips(question: Question, random: np.random.Generator, count: int) -> Ints:
     """At most so many chips that keep the budgets, each equally likely; perhaps none where they are rare."""
     sampled = random.integers(question.box.low[0], question.box.high[0] + 1, size=(_DRAWS, len(question.space.sizes)))
     return sampled[alive(question, sampled)[:count]]
 
 
-def draw_rows(question: Question, random: np.random.Generator, count: int) -> Whole:
+def draw_rows(question: Question, random: np.random.Generator, count: int) -> Ints:
     """So many plans, each equally likely."""
     return random.integers(len(question.plans), size=count)
 
@@ -156,7 +156,7 @@ def started(question: Question, random: np.random.Generator) -> Iterator[Look]:
         yield seen
 
 
-def pooled(question: Question, chips: Whole, count: int = _POOL) -> Generator[Look, None, tuple[Whole, Array]]:
+def pooled(question: Question, chips: Ints, count: int = _POOL) -> Generator[Look, None, tuple[Ints, Array]]:
     """Looks at all plans on each chip; the rows of the best plans of each, ascending, from which is chosen for others, and their values."""
     rows, values = np.zeros(0, np.int64), np.zeros((0, len(chips)))
     for start in range(0, len(question.plans), _BLOCK):
@@ -185,7 +185,7 @@ def _with_plan(plans: AnyPlans, plan: Plan | KernelPlan) -> AnyPlans:
     return joined([plans, table([plan]) if isinstance(plan, Plan) else (plan,)])
 
 
-def _columns(plans: AnyPlans) -> tuple[Whole, Whole]:
+def _columns(plans: AnyPlans) -> tuple[Ints, Ints]:
     """The layout of each plan, and its other settings that are not the same for all plans."""
     tabular = isinstance(plans, Plans)
     names = _LAYOUT[tabular]
@@ -202,7 +202,7 @@ def _columns(plans: AnyPlans) -> tuple[Whole, Whole]:
     return layouts, np.column_stack([np.zeros((len(plans), 0), np.int64), *others])
 
 
-def _different(places: Whole) -> tuple[Whole, Whole]:
+def _different(places: Ints) -> tuple[Ints, Ints]:
     """The different rows, and for each row which of them it is."""
     if not places.shape[1] or not len(places):
         return places[:1], np.zeros(len(places), np.int64)
@@ -216,7 +216,7 @@ _TRIES = 4
 """Chips that are tried for each changed one, since most of those around a good chip break a budget."""
 
 
-def change_chips(question: Question, random: np.random.Generator, places: Whole) -> Whole:
+def change_chips(question: Question, random: np.random.Generator, places: Ints) -> Ints:
     """Each chip with one choice moved, or one up and another one down, to a chip that keeps the budgets; itself if none is found.
 
     A choice moves by 1, 2, 4, 8, ... options, each equally likely.
@@ -239,7 +239,7 @@ def change_chips(question: Question, random: np.random.Generator, places: Whole)
     return found
 
 
-def change_plans(question: Question, random: np.random.Generator, rows: Whole) -> Whole:
+def change_plans(question: Question, random: np.random.Generator, rows: Ints) -> Ints:
     """Each plan with one setting changed; where that is no plan, the nearest one that is.
 
     The layout is one setting. Any other setting is taken over from a random plan of the same layout.
@@ -254,7 +254,7 @@ def change_plans(question: Question, random: np.random.Generator, rows: Whole) -
     return nearest(question, layouts, wanted)
 
 
-def nearest(question: Question, layouts: Whole, wanted: Whole) -> Whole:
+def nearest(question: Question, layouts: Ints, wanted: Ints) -> Ints:
     """For each layout the plan of it with the fewest settings other than wanted."""
     first, last = _ends(question, layouts)
     found = first.copy()
@@ -263,13 +263,13 @@ def nearest(question: Question, layouts: Whole, wanted: Whole) -> Whole:
     return found
 
 
-def _steps(random: np.random.Generator, sizes: Whole) -> Whole:
+def _steps(random: np.random.Generator, sizes: Ints) -> Ints:
     """1, 2, 4, 8, ... less than the number of options."""
     powers = np.ceil(np.log2(np.maximum(sizes, 2))).astype(np.int64)
     return 1 << random.integers(powers)
 
 
-def _ends(question: Question, layouts: Whole) -> tuple[Whole, Whole]:
+def _ends(question: Question, layouts: Ints) -> tuple[Ints, Ints]:
     """First row of each layout, and the row after its last."""
     ends = np.append(question.firsts[1:], len(question.layouts))
     return question.firsts[layouts], ends[layouts]
@@ -367,7 +367,7 @@ def descent(question: Question, random: np.random.Generator) -> Iterator[Look]:
             return
 
 
-def _down(question: Question, random: np.random.Generator, places: Whole, pool: Whole) -> Iterator[Look]:
+def _down(question: Question, random: np.random.Generator, places: Ints, pool: Ints) -> Iterator[Look]:
     """The best plans for a chip, and the first better chip for them, until there is none."""
     value = np.inf
     while True:
@@ -416,7 +416,7 @@ def genetic(question: Question, random: np.random.Generator) -> Iterator[Look]:
         chips, rows, values = chips[fittest], rows[fittest], values[fittest]
 
 
-def _first(question: Question, random: np.random.Generator, best: Look) -> tuple[Whole, Whole]:
+def _first(question: Question, random: np.random.Generator, best: Look) -> tuple[Ints, Ints]:
     """The design to start from, changed copies of it, and as many random ones."""
     places, row = best.best
     half = question.width // 2
@@ -426,7 +426,7 @@ def _first(question: Question, random: np.random.Generator, best: Look) -> tuple
     return np.concatenate([chips, strangers]), np.concatenate([rows, draw_rows(question, random, len(strangers))])
 
 
-def _children(question: Question, random: np.random.Generator, parents: tuple[Whole, Whole, Array]) -> tuple[Whole, Whole]:
+def _children(question: Question, random: np.random.Generator, parents: tuple[Ints, Ints, Array]) -> tuple[Ints, Ints]:
     chips, rows, values = parents
     mothers, fathers = (_chosen(random, values, question.width) for _ in range(2))
     from_mother = random.random((question.width, chips.shape[1])) < 0.5
@@ -441,13 +441,13 @@ def _children(question: Question, random: np.random.Generator, parents: tuple[Wh
     return children, plans
 
 
-def _chosen(random: np.random.Generator, values: Array, count: int) -> Whole:
+def _chosen(random: np.random.Generator, values: Array, count: int) -> Ints:
     """The best of a few drawn at random, so many times."""
     sampled = random.integers(len(values), size=(_BASELINES, count))
     return np.asarray(sampled[np.argmin(values[sampled], axis=0), np.arange(count)])
 
 
-def _fittest(chips: Whole, rows: Whole, values: Array, count: int) -> Whole:
+def _fittest(chips: Ints, rows: Ints, values: Array, count: int) -> Ints:
     """The best designs, each only once."""
     first = np.sort(np.unique(np.column_stack([rows, chips]), axis=0, return_index=True)[1])
     return first[np.argsort(values[first], kind="stable")[:count]]
@@ -456,17 +456,17 @@ def _fittest(chips: Whole, rows: Whole, values: Array, count: int) -> Whole:
 # Hardware choices as shares: each option by its value between the least and the greatest one, and back to the nearest option.
 
 
-def shares_of(question: Question, chips: Whole) -> Array:
+def shares_of(question: Question, chips: Ints) -> Array:
     """Each choice of each chip between 0 for its least and 1 for its greatest option."""
     columns = [(options[index] - options[0]) / ((options[-1] - options[0]) or 1.0) for options, index in _by_choice(question, chips)]
     return np.column_stack([np.zeros((len(chips), 0)), *columns])
 
 
-def _by_choice(question: Question, chips: Whole) -> Iterator[tuple[Array, Whole]]:
+def _by_choice(question: Question, chips: Ints) -> Iterator[tuple[Array, Ints]]:
     return zip(question.space.options, chips.T, strict=True)
 
 
-def rounded(question: Question, points: Array) -> Whole:
+def rounded(question: Question, points: Array) -> Ints:
     """The chips with the options nearest to the shares."""
     found = np.zeros(points.shape, np.int64)
     for choice, options in enumerate(question.space.options):
@@ -510,7 +510,7 @@ def gradient(question: Question, random: np.random.Generator) -> Iterator[Look]:
         chips = chips[:0]
 
 
-def _gradient_descent(question: Question, chips: Whole, pool: Whole) -> Iterator[Look]:
+def _gradient_descent(question: Question, chips: Ints, pool: Ints) -> Iterator[Look]:
     """So many steps from each of the chips."""
     points, momentum = shares_of(question, chips), np.zeros(chips.shape)
     rows = pool[:1]
@@ -529,7 +529,7 @@ def _gradient_descent(question: Question, chips: Whole, pool: Whole) -> Iterator
         chips = rounded(question, points)
 
 
-def _slope(question: Question, chips: Whole, rows: Whole) -> tuple[Look, Array]:
+def _slope(question: Question, chips: Ints, rows: Ints) -> tuple[Look, Array]:
     """Differences of the logarithm of the value over those of each choice, on whichever sides there is a chip."""
     count, choices = chips.shape
     sides = np.repeat(chips[:, None, None], choices, axis=1).repeat(2, axis=2)
@@ -658,13 +658,13 @@ def _chip(question: Question, trial: Any) -> list[int]:  # noqa: ANN401
     return [trial.suggest_int(f"chip {at}", int(least), int(most)) for at, (least, most) in enumerate(zip(low, high, strict=True))]
 
 
-def _text(question: Question, home: Whole, row: int, levels: list[Whole]) -> dict[str, int]:
+def _text(question: Question, home: Ints, row: int, levels: list[Ints]) -> dict[str, int]:
     """A design as a trial's parameters."""
     plan = {f"setting {at}": int(np.searchsorted(column, question.settings[row, at])) for at, column in enumerate(levels)}
     return {**{f"chip {at}": int(index) for at, index in enumerate(home)}, "layout": int(question.layouts[row]), **plan}
 
 
-def _repaired(question: Question, chips: Whole, home: Whole) -> Whole:
+def _repaired(question: Question, chips: Ints, home: Ints) -> Ints:
     """Each chip, or the first one on its way to the chip at home that keeps the budgets."""
     if not chips.shape[1]:
         return chips

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.records import dataclass
@@ -73,13 +73,13 @@ def best_cuts(boxes: Sequence[Boxes], least: Callable[[Boxes], Array], value: fl
     return ranges
 
 
-def _bounds_of(cuts: Sequence[tuple[Boxes, Whole, Whole]], least: Callable[[Boxes], Array]) -> tuple[Array, list[int]]:
+def _bounds_of(cuts: Sequence[tuple[Boxes, Ints, Ints]], least: Callable[[Boxes], Array]) -> tuple[Array, list[int]]:
     """The least bounds of all sides of all cuts, and where those of the next box begin."""
     sides = [sides_of(*cut) for cut in cuts]
     return least(stacked(sides)), np.cumsum([len(some) for some in sides])[:-1].tolist()
 
 
-def _cut(box: Boxes, choices: Whole, places: Whole, bounds: Array, value: float) -> tuple[Ranges, bool]:
+def _cut(box: Boxes, choices: Ints, places: Ints, bounds: Array, value: float) -> tuple[Ranges, bool]:
     """What to keep of one box, and whether that is because the rest can be forgotten."""
     lower, upper = bounds.reshape(2, -1)
     ends = _forgotten(box, choices, places, lower >= value, upper >= value)
@@ -97,14 +97,14 @@ def cut_scores(bounds: Array) -> Array:
     return np.where(np.isinf(bounds).any(axis=0), np.inf, np.multiply(*np.where(np.isinf(bounds), 0.0, gains)))
 
 
-def _cuts(box: Boxes) -> tuple[Whole, Whole]:
+def _cuts(box: Boxes) -> tuple[Ints, Ints]:
     """Where a box may be cut: choices, and places up to which the lower parts go."""
     places = [_cut_points(box, choice) for choice in range(box.low.shape[1])]
     choices = np.repeat(np.arange(len(places)), [len(some) for some in places])
     return choices, np.array([index for some in places for index in some], np.int64)
 
 
-def sides_of(box: Boxes, choices: Whole, places: Whole) -> Boxes:
+def sides_of(box: Boxes, choices: Ints, places: Ints) -> Boxes:
     """The lower parts of all cuts, and then the upper ones."""
     count, every = len(choices), np.arange(len(choices))
     low, high = np.repeat(box.low, 2 * count, axis=0), np.repeat(box.high, 2 * count, axis=0)
@@ -112,7 +112,7 @@ def sides_of(box: Boxes, choices: Whole, places: Whole) -> Boxes:
     return Boxes(low, high)
 
 
-def _forgotten(box: Boxes, choices: Whole, places: Whole, lower: Mask, upper: Mask) -> Ranges:
+def _forgotten(box: Boxes, choices: Ints, places: Ints, lower: Mask, upper: Mask) -> Ranges:
     """What is left of the choices when the largest parts that can be forgotten are cut off at both ends."""
     low, high = box.low[0], box.high[0]
     first, last = low.copy(), high.copy()
@@ -142,7 +142,7 @@ class Incumbent:
     """A design by its hardware places and its plan; the value is infinite, and the plan None, where there is none."""
 
     value: float
-    places: Whole
+    places: Ints
     plan: Plan | KernelPlan | None
 
 
@@ -160,19 +160,19 @@ def incumbent_of(instance: Instance, space: Grid, known: Candidate | None) -> In
     return at_row(float(best_plans(instance, space, plans, places, 1)[1][0]), places, plans, 0)
 
 
-def at_row(value: float, places: Whole, plans: AnyPlans, row: int) -> Incumbent:
+def at_row(value: float, places: Ints, plans: AnyPlans, row: int) -> Incumbent:
     """The design with the plan in one row."""
     return Incumbent(value, places, candidate(plans, row, 0).plan if value < float("inf") else None)
 
 
-def best_plans(instance: Instance, space: Grid, plans: AnyPlans, places: Whole, count: int) -> tuple[Whole, Array]:
+def best_plans(instance: Instance, space: Grid, plans: AnyPlans, places: Ints, count: int) -> tuple[Ints, Array]:
     """The rows of the plans with the least values on one chip, and those values, ascending; infinite where a plan does not fit."""
     found = values_of(instance, corners(instance, space, Boxes(places[None], places[None])), plans)[:, 0]
     rows = np.argsort(found, kind="stable")[:count]
     return rows, found[rows]
 
 
-def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Whole, deadline: float = float("inf")) -> Incumbent:
+def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Ints, deadline: float = float("inf")) -> Incumbent:
     """The design to which alternating steps lead from a chip before the deadline; no step is taken that does not lower the value."""
     places = start
     rows, found = best_plans(instance, space, plans, places, _PLANS)
@@ -193,7 +193,7 @@ def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Whole, dea
     return best
 
 
-def chip_moves(space: Grid, places: Whole) -> Whole:
+def chip_moves(space: Grid, places: Ints) -> Ints:
     """The chips around one: one choice at another option, or one choice up with another one down."""
     ways = [_ways(size, int(index)) for size, index in zip(space.sizes, places, strict=True)]
     single = [((choice, to),) for choice, (down, up) in enumerate(ways) for to in (*down, *up)]
@@ -239,7 +239,7 @@ def found_from(
 
 def dive(
     instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, value: float = float("inf"), deadline: float = float("inf")
-) -> Whole | None:
+) -> Ints | None:
     """A chip that keeps the budgets: the better half of every box, from this one down to one point. None where no chip does, where
     the bounds of the boxes on the way are not below a value, or where the time is over before."""
     level, others, back = count(), list[Boxes](), 0
@@ -367,7 +367,7 @@ class Search(Generic[Best, Waiting]):
 class Rows:
     """Plans by their rows, and their bounds, ascending."""
 
-    rows: Whole
+    rows: Ints
     bounds: Array
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.hardware import Budget, Hardware
 from crossopt.crossflow.plan import CONCESSIONS, Plans, plan_at
 from crossopt.crossflow.records import dataclass
@@ -116,14 +116,14 @@ def _without_limits(instance: Instance) -> Instance:
     return replace(instance, budget=Budget(), ceilings=(), hardware=replace(instance.hardware, host=host, reserved_memory=-float("inf")))
 
 
-def _below(instance: Instance, space: Grid, plans: AnyPlans, low: Whole, high: Whole, points: Whole) -> Array:
+def _below(instance: Instance, space: Grid, plans: AnyPlans, low: Ints, high: Ints, points: Ints) -> Array:
     """In which boxes the point is below the bound with some plan."""
     every = Boxes(np.concatenate([low, points]), np.concatenate([high, points]))
     bounds, values = np.split(values_of(instance, corners(instance, space, every), plans), 2, axis=1)
     return np.asarray((values < bounds).any(axis=0))
 
 
-def _guilty(instance: Instance, space: Grid, plans: AnyPlans, low: Whole, high: Whole, point: Whole) -> tuple[str, ...]:
+def _guilty(instance: Instance, space: Grid, plans: AnyPlans, low: Ints, high: Ints, point: Ints) -> tuple[str, ...]:
     """The choices that break the bound alone, the others being at the point; all that are open in the box if it takes several."""
     count = len(space.sizes)
     points, diagonal = np.repeat(point[None], count, axis=0), np.eye(count, dtype=bool)
@@ -320,7 +320,7 @@ def _with_plans(instance: Instance, left: Survivors, survey: Survey, deadline: f
     return replace(left, start=start, plans=rows_of(every, promising), bounds=values[promising], complete=True)
 
 
-def growing(rows: Whole) -> Iterator[Whole]:
+def growing(rows: Ints) -> Iterator[Ints]:
     """The rows of groups in parts whose members are priced together."""
     at, size = 0, _HEADS
     while at < len(rows):

@@ -8,7 +8,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.records import dataclass
@@ -112,8 +112,8 @@ _MOST = 1 << 22
 class _Ask:
     """Plans of one workload to be priced on some parts of a box."""
 
-    rows: Whole
-    columns: Whole
+    rows: Ints
+    columns: Ints
     """The parts, by their numbers among those of all boxes."""
     bounds: Array
     """Plans are rows and parts are columns; what is asked for."""
@@ -151,7 +151,7 @@ def bounded(
     ]
 
 
-def _ask(joint: Joint, index: int, waiting: Rows, columns: Whole, least: Array, value: float) -> _Ask:
+def _ask(joint: Joint, index: int, waiting: Rows, columns: Ints, least: Array, value: float) -> _Ask:
     """The plans that may be in a design below a value on any of some parts."""
     minima = least[:, columns].min(axis=1, initial=np.inf).tolist()
     rows = waiting.rows[: np.count_nonzero(in_place(joint, minima, index, waiting.bounds) < value)]
@@ -216,7 +216,7 @@ class Incumbent:
     """A design by its hardware places and the plan of each workload; the value is infinite, and there are no plans, where there is none."""
 
     value: float
-    places: Whole
+    places: Ints
     plans: tuple[Plan | KernelPlan, ...]
 
 
@@ -234,7 +234,7 @@ def found_from(joint: Joint, space: Grid, box: Boxes, plans: Sequence[AnyPlans],
 
 def _dive(
     joint: Joint, space: Grid, box: Boxes, plans: Sequence[AnyPlans], value: float, deadline: float
-) -> tuple[Whole, list[AnyPlans]] | None:
+) -> tuple[Ints, list[AnyPlans]] | None:
     """A chip that keeps the budgets, with plans that are good near it: the better half of every box, down to one point. None where no
     chip does."""
     pools, bounds = _pools(joint, space, box, plans)
@@ -270,7 +270,7 @@ def least_of(joint: Joint, space: Grid, plans: Sequence[AnyPlans]) -> Callable[[
     return lambda boxes: combined(joint, [table.min(axis=0) for table in _tables(joint, space, boxes, plans)])
 
 
-def improved(joint: Joint, space: Grid, pools: Sequence[AnyPlans], places: Whole, deadline: float) -> Incumbent:
+def improved(joint: Joint, space: Grid, pools: Sequence[AnyPlans], places: Ints, deadline: float) -> Incumbent:
     """The design to which steps from chip to chip lead, each with the best plans there; no step that does not lower the value."""
     best, few = _on_chip(joint, space, pools, places)
     for _ in range(_ROUNDS):
@@ -284,7 +284,7 @@ def improved(joint: Joint, space: Grid, pools: Sequence[AnyPlans], places: Whole
     return best
 
 
-def _on_chip(joint: Joint, space: Grid, pools: Sequence[AnyPlans], places: Whole) -> tuple[Incumbent, list[AnyPlans]]:
+def _on_chip(joint: Joint, space: Grid, pools: Sequence[AnyPlans], places: Ints) -> tuple[Incumbent, list[AnyPlans]]:
     """The best plans on one chip, and for each workload the few best ones."""
     found = [best_plans(part, space, pool, places, _PLANS) for part, pool in zip(joint.parts, pools, strict=True)]
     value = float(combined(joint, [values[0] for _, values in found]))
@@ -585,7 +585,7 @@ def _blocks(instance: Instance, blocks: list[AnyPlans] | None) -> Iterable[AnyPl
     return plan_blocks(instance) if blocks is None else blocks
 
 
-def _chips(instance: Instance, start: int, stop: int) -> tuple[Corners, Whole]:
+def _chips(instance: Instance, start: int, stop: int) -> tuple[Corners, Ints]:
     """The chips of these points that can be built, whether they keep the budgets, under each set of constants, and their numbers."""
     block = devices(instance, start, stop)
     hardware = as_arrays(block.hardware, len(block.points))

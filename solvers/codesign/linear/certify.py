@@ -14,7 +14,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.certificate import packed, proved_bound
 from crossopt.formulation.codesign.choices import Codesign, Tangents, sought
 from crossopt.formulation.model import Model, Variable
@@ -81,7 +81,7 @@ class _Work:
         self.watch(Progress(label, self.value, self.rest.bound if self.rest.bound < inf else None))
         return left
 
-    def add(self, kind: int, plan: int, places: Whole, more: Tangents | None = None) -> Codesign:
+    def add(self, kind: int, plan: int, places: Ints, more: Tangents | None = None) -> Codesign:
         """The model with one more row."""
         problem = first_model(self.rest) if self.problem is None else self.problem
         self.rows.append((kind, plan, *places.tolist()))
@@ -156,7 +156,7 @@ def _screen(work: _Work, best: Candidate, stages: int) -> None:
     work.rest = screened(rest, screen)
 
 
-def _screen_block(work: _Work, rows: Whole, places: Whole, stages: int) -> Screen:
+def _screen_block(work: _Work, rows: Ints, places: Ints, stages: int) -> Screen:
     rest = work.rest
     start = _nearest(rest, places)
     points = np.repeat(start[None], len(rows), axis=0)
@@ -185,13 +185,13 @@ def _short(figures: Array) -> tuple[float, ...]:
     return tuple(float(f"{figure:.8g}") for figure in figures.tolist())
 
 
-def _nearest(rest: Rest, places: Whole) -> Whole:
+def _nearest(rest: Rest, places: Ints) -> Ints:
     """The literals of a chip, or where one of them is out, any."""
     point = rest.chip.point(places)
     return np.array([point[part.name] for part in rest.chip.parts], np.int64)
 
 
-def _touch(work: _Work, places: Whole) -> None:
+def _touch(work: _Work, places: Ints) -> None:
     """A tangent at the best design known, and more where the relaxation has its largest shares, until it says nothing new."""
     rest = work.rest
     point, plan = _nearest(rest, places), int(np.argmin(rest.roots))
@@ -212,7 +212,7 @@ def _variables(problem: Codesign) -> tuple[Variable, ...]:
     return (problem.time, *problem.choices, *(literal for part in problem.chip.parts for literal in part.literals))
 
 
-def _tangents_at(rest: Rest, plan: int, places: Whole) -> Tangents:
+def _tangents_at(rest: Rest, plan: int, places: Ints) -> Tangents:
     which = plans_with(rest, plan)
     return tangents_of(rest, which, np.repeat(places[None], len(which), axis=0))
 

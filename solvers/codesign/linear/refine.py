@@ -15,7 +15,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.crossflow.plan import Plans, rows_of
 from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.codesign.choices import (
@@ -269,7 +269,7 @@ def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
 class _Screened:
     """What prices on the budgets leave: plans and literals, the plans' tangents, list by list, and their bounds."""
 
-    remaining: Whole
+    remaining: Ints
     chip: Chip
     tangents: list[Tangents]
     bounds: Array
@@ -290,7 +290,7 @@ def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> _Screened:
     return seen
 
 
-def _looked_at(loop: _Loop, seen: _Screened, plans: Plans, needs: Array, rows: Whole) -> tuple[_Screened, Masks]:
+def _looked_at(loop: _Loop, seen: _Screened, plans: Plans, needs: Array, rows: Ints) -> tuple[_Screened, Masks]:
     """Some of the plans after one more tangent of each, those that are left, and the literals that these may have."""
     remaining = seen.remaining[rows]
     point = {name: literal[rows] if isinstance(literal, np.ndarray) else literal for name, literal in seen.point.items()}
@@ -344,7 +344,7 @@ def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Co
     return with_monotone_row(problem, plan, float(prices[plan]), only(chip, point))
 
 
-def _tangents(loop: _Loop, chip: Chip, plans: Plans, which: Whole, point: Point) -> Tangents:
+def _tangents(loop: _Loop, chip: Chip, plans: Plans, which: Ints, point: Point) -> Tangents:
     """Tangents at one chip, unless the time is up."""
     workload, found = loop.instance.workload, []
     if not isinstance(workload, Transformer):

@@ -8,7 +8,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.plan import Plans, rows_of
 from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.certificate import numbers_in, proved_bound, unpacked
@@ -148,7 +148,7 @@ def rest_of(instance: Instance, bound: float, deadline: float = inf) -> Rest | N
     return Rest(instance, space, bound, chip, plans, needs, np.concatenate(found))
 
 
-def tangents_of(rest: Rest, which: Whole, points: Whole) -> Tangents:
+def tangents_of(rest: Rest, which: Ints, points: Ints) -> Tangents:
     """A tangent of each of these plans, at a chip of its own: a row of places of literals."""
     workload, cluster, found = rest.instance.workload, rest.instance.cluster, []
     if not isinstance(workload, Transformer):
@@ -200,7 +200,7 @@ def _table(rows: Sequence[Sequence[float]]) -> Array:
     return np.array(rows, np.float64).reshape(len(rows), -1)
 
 
-def _points(chip: Chip, rows: Sequence[Sequence[int]]) -> Whole:
+def _points(chip: Chip, rows: Sequence[Sequence[int]]) -> Ints:
     """Places of literals, one row a chip; a ValueError where a part has no such literal."""
     for row in rows:
         if len(row) != len(chip.parts) or not all(0 <= literal < len(part) for literal, part in zip(row, chip.parts, strict=True)):
@@ -235,7 +235,7 @@ def model_of(rest: Rest, rows: Sequence[Sequence[int]]) -> Codesign:
     return problem
 
 
-def plans_with(rest: Rest, plan: int) -> Whole:
+def plans_with(rest: Rest, plan: int) -> Ints:
     """The plans whose tangents are taken with that of a plan."""
     return np.arange(len(rest)) if len(rest) <= TOGETHER else np.array([plan])
 
@@ -246,19 +246,19 @@ def with_tangent(rest: Rest, problem: Codesign, plan: int, more: Tangents) -> Co
     return with_strong_rows(known(problem, more), np.array([len(problem.tangents) + row]))
 
 
-def point_of(chip: Chip, places: Whole) -> Point:
+def point_of(chip: Chip, places: Ints) -> Point:
     """The literals of a chip by the names of its parts."""
     return {part.name: int(literal) for part, literal in zip(chip.parts, places, strict=True)}
 
 
-def price_here(rest: Rest, plan: int, places: Whole) -> tuple[float, bool]:
+def price_here(rest: Rest, plan: int, places: Ints) -> tuple[float, bool]:
     """What the full model says of a plan on a chip, and whether the chip keeps the budgets."""
     chosen = rest.chip.places(point_of(rest.chip, places))
     found = corners(rest.instance, rest.space, Boxes(chosen[None], chosen[None]))
     return float(values_of(rest.instance, found, rows_of(rest.plans, np.array([plan])))[0, 0]), bool(found.alive[0])
 
 
-def with_chip(rest: Rest, problem: Codesign, plan: int, places: Whole) -> Codesign:
+def with_chip(rest: Rest, problem: Codesign, plan: int, places: Ints) -> Codesign:
     """Rows of one plan on one chip, and on those that offer no more; or that there is no such design."""
     point = point_of(rest.chip, places)
     value, alive = price_here(rest, plan, places)

@@ -77,7 +77,7 @@ def peak_of(graph: Graph, order: Sequence[int]) -> int:
     """Bytes in memory at most."""
     ends = ends_of(graph, order)
     events = range(len(order))
-    return max(sum(graph.sizes[order[one]] for one in range(event + 1) if ends[one] >= event) for event in events)
+    return max(sum(graph.sizes[order[index]] for index in range(event + 1) if ends[index] >= event) for event in events)
 
 
 def order_fault(order: Sequence[int]) -> str:
@@ -122,13 +122,13 @@ def chain_time(chain: Chain, budget: int, segments: bool = True) -> float:
         if room < 0:
             continue
         tables = [np.zeros(room + 1)]  # with all before the first output kept
-        for place in range(1, count + 2):
-            size = int(sizes[place - 1]) if place <= count else 0
+        for index in range(1, count + 2):
+            size = int(sizes[index - 1]) if index <= count else 0
             table = np.full(room + 1, inf)
-            for before in range(place):
-                dropped = bytes_before[place - 1] - bytes_before[before]
+            for before in range(index):
+                dropped = bytes_before[index - 1] - bytes_before[before]
                 if size <= room and (dropped <= limit or not segments):
-                    time = time_before[place - 1] - time_before[before]
+                    time = time_before[index - 1] - time_before[before]
                     table[size:] = np.minimum(table[size:], tables[before][: room + 1 - size] + time)
             tables.append(table)
         best = min(best, float(tables[-1][room]))
@@ -140,7 +140,7 @@ def chain_use(chain: Chain, kept: Sequence[int]) -> tuple[int, int]:
     times, sizes = chain
     ends = [-1, *sorted(kept), len(sizes)]
     segment = max(sum(sizes[a + 1 : b]) for a, b in pairwise(ends))
-    return sum(sizes[place] for place in kept) + segment, sum(times) - sum(times[place] for place in kept)
+    return sum(sizes[index] for index in kept) + segment, sum(times) - sum(times[index] for index in kept)
 
 
 def every_kth(chain: Chain, budget: int) -> float:
@@ -152,7 +152,7 @@ def every_kth(chain: Chain, budget: int) -> float:
 def least_time(graph: Graph, budget: int) -> float:
     """The least time of repetitions, by the shortest path over states; infinite where nothing fits."""
     count = len(graph)
-    needed = [sum(1 << one for one in {*taken, node}) for node, taken in enumerate(graph.inputs)]
+    needed = [sum(1 << item for item in {*taken, node}) for node, taken in enumerate(graph.inputs)]
     costs: dict[tuple[int, int, int], int] = {(0, -1, 0): 0}
     heap = [(0, (0, -1, 0))]
     while heap:
@@ -209,7 +209,7 @@ def judge_floor(handed: object, inputs: Inputs, sizes: Sequence[int]) -> Verdict
 def judge_chain(handed: object, chain: Chain, budget: int, right: float, mistakes: dict[str, float]) -> Verdict:
     """Kept outputs are weighed anew."""
     kept = integers_in(handed, len(chain[0]))
-    if kept is None or len(set(kept)) != len(kept) or any(not 0 <= place < len(chain[0]) for place in kept):
+    if kept is None or len(set(kept)) != len(kept) or any(not 0 <= index < len(chain[0]) for index in kept):
         return wrong(f"{shown(handed)} is returned where the places of kept outputs are meant, each once")
     bytes_, time = chain_use(chain, kept)
     if bytes_ > budget:
@@ -255,11 +255,11 @@ def tasks(seed: str) -> tuple[Task, ...]:
     chains = [((handed["chain_times"], handed["chain_sizes"]), handed["chain_budget"]), *(_chain(random) for _ in range(4))]
     graphs = [(own, handed["budget"]), *(_graph(random) for _ in range(4))]
     return (
-        Task("a schedule event by event: peak", 12, given_first(_peak_case(*one) for one in orders)),
-        Task("below which nothing fits: floor", 6, given_first(_floor_case(*one) for one in floors)),
-        Task("the fewest forward steps: steps", 9, given_first(_steps_case(*one) for one in lengths)),
-        Task("outputs of a chain that are kept: chain", 15, given_first(_chain_case(*one) for one in chains)),
-        Task("a schedule of a graph: schedule", 18, given_first(_schedule_case(*one) for one in graphs)),
+        Task("a schedule event by event: peak", 12, given_first(_peak_case(*order) for order in orders)),
+        Task("below which nothing fits: floor", 6, given_first(_floor_case(*floor) for floor in floors)),
+        Task("the fewest forward steps: steps", 9, given_first(_steps_case(*length) for length in lengths)),
+        Task("outputs of a chain that are kept: chain", 15, given_first(_chain_case(*chain) for chain in chains)),
+        Task("a schedule of a graph: schedule", 18, given_first(_schedule_case(*graph) for graph in graphs)),
     )
 
 
@@ -279,7 +279,7 @@ def _replayed(random: Random) -> tuple[Graph, tuple[int, ...]]:
     while True:
         graph = _random_graph(random, 4)
         count = len(graph)
-        order = tuple(node for stage in range(count) for node in (*(one for one in range(stage) if random.random() < 0.12), stage))
+        order = tuple(node for stage in range(count) for node in (*(index for index in range(stage) if random.random() < 0.12), stage))
         peaks = [peak_of(graph, order), *_peaks(graph, order).values()]
         if len(set(peaks)) == len(peaks):
             return graph, order
@@ -295,10 +295,10 @@ def _peaks(graph: Graph, order: tuple[int, ...]) -> dict[str, int]:
     early, long, always = list[int](), list[int](), list[int]()
     for event, node in enumerate(order):
         live = {order[before] for before in range(event) if ends[before] > event}
-        early.append(sum(graph.sizes[one] for one in live | {node}))
-        there = {one for one, begin in first.items() if begin <= event}
-        long.append(sum(graph.sizes[one] for one in there if one == node or last.get(one, -1) >= event))
-        always.append(sum(graph.sizes[one] for one in there))
+        early.append(sum(graph.sizes[item] for item in live | {node}))
+        there = {item for item, begin in first.items() if begin <= event}
+        long.append(sum(graph.sizes[item] for item in there if item == node or last.get(item, -1) >= event))
+        always.append(sum(graph.sizes[item] for item in there))
     return {
         "inputs that are used for the last time are dropped before the node has run": max(early),
         "an output that is computed again stays in memory all the time between": max(long),

@@ -56,7 +56,7 @@ THE_BEST = "this is the best chip of all, which the search does not reach"
 
 def cycles(kinds: Sequence[str], sizes: Sequence[int], per_element: Sequence[int], chip: Chip) -> Pairs:
     """Cycles on one core and on all of the type."""
-    return [[_cycles(*one, chip, whole) for whole in (False, True)] for one in zip(kinds, sizes, per_element, strict=True)]
+    return [[_cycles(*item, chip, whole) for whole in (False, True)] for item in zip(kinds, sizes, per_element, strict=True)]
 
 
 def _cycles(kind: str, size: int, per_element: int, chip: Chip, whole: bool) -> int:
@@ -67,7 +67,7 @@ def _cycles(kind: str, size: int, per_element: int, chip: Chip, whole: bool) -> 
 
 def shortest(before: Sequence[Sequence[int]], kinds: Sequence[str], pairs: Pairs, cores: Sequence[int], ways: str = "both") -> int:
     """Cycles of the shortest schedule, by all orders of starts; with one way alone if `ways` is "one" or "all"."""
-    count, needed = len(before), [sum(1 << one for one in earlier) for earlier in before]
+    count, needed = len(before), [sum(1 << item for item in earlier) for earlier in before]
     own = {"tensor": cores[0], "vector": cores[1]}
 
     @cache
@@ -147,8 +147,8 @@ def least_time(chain: Chain, bubble: bool = True, both: bool = True, flight: boo
 def chain_on(chip: Chip, layers: Sequence[Layer], order: Sequence[int], chain: Sequence[list[int]], limits: Sequence[int]) -> Chain:
     """The chain with the schedules of its layers on a chip; a backward pass takes twice the cycles of a forward one."""
     forward = [shortest(layer[0], layer[1], cycles(*layer[1:], chip), chip[:2]) for layer in layers]
-    times = [forward[one] for one in order]
-    return Chain(times, [2 * one for one in times], *chain, *limits)  # type: ignore[arg-type]
+    times = [forward[item] for item in order]
+    return Chain(times, [2 * time for time in times], *chain, *limits)  # type: ignore[arg-type]
 
 
 def stopped_at(areas: Sequence[int], times: Sequence[int], step: int, patience: int, way: str = "") -> int:
@@ -173,7 +173,7 @@ def judge_cycles(handed: object, given: tuple[list[str], list[int], list[int], C
     """All pairs, or what a likely mistake makes of them."""
     right = cycles(*given)
     rows = handed if isinstance(handed, list) else []
-    found = [[number(one) for one in row] if isinstance(row, list) else None for row in rows]
+    found = [[number(item) for item in row] if isinstance(row, list) else None for row in rows]
     if found == right:
         return FULL
     for name, wrongly in _wrong_cycles(*given).items():
@@ -191,19 +191,19 @@ def _wrong_cycles(kinds: list[str], sizes: list[int], per_element: list[int], ch
     return {
         UNROUNDED: [[float(sizes[row] // unit * per_element[row]) for unit in units[row]] for row in rows],
         ROUNDED_LATE: [[float(-(-sizes[row] * per_element[row] // unit)) for unit in units[row]] for row in rows],
-        ONE_VECTOR: [[float(one) for one in pair] for pair in cycles(kinds, sizes, per_element, wide)],
+        ONE_VECTOR: [[float(item) for item in pair] for pair in cycles(kinds, sizes, per_element, wide)],
     }
 
 
 def judge_schedule(handed: object, given: tuple[list[list[int]], list[str], Pairs, list[int]], right: int) -> Verdict:
     """The schedule is replayed."""
     before, kinds, pairs, cores = given
-    rows = [integers_in(one, 2) for one in handed] if isinstance(handed, list) and len(handed) == len(before) else []
-    if not rows or any(one is None or len(one) != 2 or one[0] < 0 or one[1] not in (0, 1) for one in rows):
+    rows = [integers_in(item, 2) for item in handed] if isinstance(handed, list) and len(handed) == len(before) else []
+    if not rows or any(row is None or len(row) != 2 or row[0] < 0 or row[1] not in (0, 1) for row in rows):
         return wrong(f"{shown(handed)} is returned where [start, on all cores: 0 or 1] is meant for each of {len(before)} operators")
-    starts, whole = ([one[side] for one in rows if one is not None] for side in (0, 1))
+    starts, whole = ([row[side] for row in rows if row is not None] for side in (0, 1))
     ends = [start + pair[on_all] for start, pair, on_all in zip(starts, pairs, whole, strict=True)]
-    early = [row for row, earlier in enumerate(before) if any(ends[one] > starts[row] for one in earlier)]
+    early = [row for row, earlier in enumerate(before) if any(ends[item] > starts[row] for item in earlier)]
     if early:
         return wrong(f"operator {early[0]} starts before what it needs has ended")
     for moment in sorted(set(starts)):
@@ -248,7 +248,7 @@ def judge_chip(handed: object, right: int, mistakes: dict[str, int], what: str) 
     given = number(handed)
     if given == right:
         return FULL
-    named = [name for name, place in mistakes.items() if place == given]
+    named = [name for name, index in mistakes.items() if index == given]
     why = f"{shown(handed)} is returned, and {right} is {what}"
     return nearly(named[0], why) if named and named[0] in (BY_CHIPS, IN_ALL) else wrong(why, named[0] if named else "")
 
@@ -259,7 +259,7 @@ def judge_chip(handed: object, right: int, mistakes: dict[str, int], what: str) 
 def tasks(seed: str) -> tuple[Task, ...]:
     """Layers, chains and chips drawn anew."""
     random, handed = Random(f"{seed}/14"), public("14-chips-and-stages")
-    layers: list[Layer] = [(one["before"], one["kinds"], one["sizes"], one["per_element"]) for one in handed["layers"]]
+    layers: list[Layer] = [(item["before"], item["kinds"], item["sizes"], item["per_element"]) for item in handed["layers"]]
     before, kinds, sizes, per_element = layers[0]
     chip = handed["chips"][0]
     chain = [handed[key] for key in ("sent", "stored", "kept")]
@@ -270,11 +270,11 @@ def tasks(seed: str) -> tuple[Task, ...]:
     chips = [(handed["chips"], layers, handed["order"], chain, limits), *(_chips(random) for _ in range(3))]
     searched = [tuple(handed[key] for key in ("areas", "times", "step", "patience")), *(_searched(random) for _ in range(3))]
     return (
-        Task("cycles of operators: cycles", 9, given_first(_case("cycles", one, partial(judge_cycles, given=one)) for one in counted)),
-        Task("a layer on the cores: schedule", 18, given_first(_schedule_case(one) for one in layered)),
-        Task("stages and pipelines: plan", 15, given_first(_plan_case(one) for one in chains)),
-        Task("the chip for all of it: best_chip", 12, given_first(_chip_case(one) for one in chips)),
-        Task("where a search stops: early_stop", 6, given_first(_stop_case(one) for one in searched)),
+        Task("cycles of operators: cycles", 9, given_first(_case("cycles", item, partial(judge_cycles, given=item)) for item in counted)),
+        Task("a layer on the cores: schedule", 18, given_first(_schedule_case(item) for item in layered)),
+        Task("stages and pipelines: plan", 15, given_first(_plan_case(chain) for chain in chains)),
+        Task("the chip for all of it: best_chip", 12, given_first(_chip_case(chip) for chip in chips)),
+        Task("where a search stops: early_stop", 6, given_first(_stop_case(item) for item in searched)),
     )
 
 
@@ -306,8 +306,8 @@ def chips_of(
 ) -> tuple[int, dict[str, int]]:
     """The first best chip, and those that likely mistakes find."""
     chains = [chain_on(chip, layers, order, chain, limits) for chip in chips]
-    times = [least_time(one) for one in chains]
-    work = [sum(one.forward) for one in chains]
+    times = [least_time(chain) for chain in chains]
+    work = [sum(chain.forward) for chain in chains]
     units = [tensor * width * depth for tensor, _, width, depth in chips]
     return times.index(min(times)), {LEAST_WORK: work.index(min(work)), MOST_MULTIPLIERS: units.index(max(units))}
 
@@ -319,7 +319,7 @@ def _counted(random: Random) -> tuple[list[str], list[int], list[int], Chip]:
         kinds = [random.choice(("tensor", "vector")) for _ in range(6)]
         sizes = [random.randrange(100, 5000) for _ in kinds]
         per_element = [1 if kind == "tensor" else random.choice((1, 2, 10, 12)) for kind in kinds]
-        right: list[list[float]] = [[float(one) for one in pair] for pair in cycles(kinds, sizes, per_element, chip)]
+        right: list[list[float]] = [[float(item) for item in pair] for pair in cycles(kinds, sizes, per_element, chip)]
         found = [right, *_wrong_cycles(kinds, sizes, per_element, chip).values()]
         if len(set(map(repr, found))) == len(found):
             return kinds, sizes, per_element, chip
@@ -355,7 +355,7 @@ def _chain(random: Random) -> Chain:
         memory = random.randrange(stored // 3, stored + kept)
         chain = Chain(
             forward,
-            [2 * one for one in forward],
+            [2 * item for item in forward],
             figures[0],
             figures[1],
             figures[2],
@@ -374,9 +374,13 @@ def _tells(chain: Chain) -> bool:
         return False
     bubble, sided = least_time(chain, bubble=False), least_time(chain, both=False)
     plans = list(_plans(chain))
-    found = [any(chain.time(*one, bubble=False) == bubble for one in plans), any(chain.time(*one, both=False) == sided for one in plans)]
+    found = [
+        any(chain.time(*plan, bubble=False) == bubble for plan in plans),
+        any(chain.time(*plan, both=False) == sided for plan in plans),
+    ]
     return all(found) and not any(
-        chain.time(*one) == right and (chain.time(*one, bubble=False) == bubble or chain.time(*one, both=False) == sided) for one in plans
+        chain.time(*plan) == right and (chain.time(*plan, bubble=False) == bubble or chain.time(*plan, both=False) == sided)
+        for plan in plans
     )
 
 

@@ -126,9 +126,9 @@ def judge_choices(
     """Choices are weighed anew: within the budget, ties kept, and of the least loss; or of what a mistake finds."""
     losses = network[0]
     choices = integers_in(handed, len(losses))
-    if choices is None or len(choices) != len(losses) or any(not 0 <= one < len(row) for one, row in zip(choices, losses, strict=True)):
+    if choices is None or len(choices) != len(losses) or any(not 0 <= item < len(row) for item, row in zip(choices, losses, strict=True)):
         return wrong(f"{shown(handed)} is returned where the place of a choice is meant for each of {len(losses)} layers")
-    loss, use = (sum(row[one] for row, one in zip(table, choices, strict=True)) for table in network)
+    loss, use = (sum(row[item] for row, item in zip(table, choices, strict=True)) for table in network)
     more = sum(change for change, (one, other) in zip(changes, pairwise(choices), strict=True) if one != other) if changes else 0
     apart = [pair for pair in tied if choices[pair[0]] != choices[pair[1]]]
     if apart:
@@ -177,7 +177,7 @@ def _is_reached(network: Network, point: list[int]) -> bool:
 def tasks(seed: str) -> tuple[Task, ...]:
     """Networks drawn anew: weights of layers, bits, and losses that fall with the bits, more or less."""
     random, handed = Random(f"{seed}/11"), public("11-mixed-precision")
-    losses, sizes, operations = ([row[place] for row in handed["layers"]] for place in (1, 2, 3))
+    losses, sizes, operations = ([row[index] for row in handed["layers"]] for index in (1, 2, 3))
     given, budget, last = (losses, sizes), handed["size"], handed["last"]
     bounds = [(given, budget, handed["price"]), *(_random_prices(random) for _ in range(3))]
     relaxed = [(given, budget), *(_relaxed(random) for _ in range(3)), _relaxed(random, 1.0), _relaxed(random, 0.0)]
@@ -185,11 +185,11 @@ def tasks(seed: str) -> tuple[Task, ...]:
     fronts = [(losses[-last:], sizes[-last:]), *(_network(random, 7) for _ in range(3))]
     chains = [((losses, operations), handed["changes"], handed["operations"]), *(_changing(random) for _ in range(3))]
     return (
-        Task("the bound at a price: bound", 9, given_first(_bound_case(*one) for one in bounds)),
-        Task("the bound at the best price: best_bound", 12, given_first(_best_bound_case(*one) for one in relaxed)),
-        Task("the best choice, with ties: best", 18, given_first(_best_case(*one) for one in whole)),
-        Task("all points of the front: front", 9, given_first(_front_case(one) for one in fronts)),
-        Task("with uses of changes along a chain: chain", 12, given_first(_chain_case(*one) for one in chains)),
+        Task("the bound at a price: bound", 9, given_first(_bound_case(*bound) for bound in bounds)),
+        Task("the bound at the best price: best_bound", 12, given_first(_best_bound_case(*item) for item in relaxed)),
+        Task("the best choice, with ties: best", 18, given_first(_best_case(*item) for item in whole)),
+        Task("all points of the front: front", 9, given_first(_front_case(front) for front in fronts)),
+        Task("with uses of changes along a chain: chain", 12, given_first(_chain_case(*chain) for chain in chains)),
     )
 
 
@@ -199,8 +199,8 @@ def _network(random: Random, layers: int) -> Network:
     for _ in range(layers):
         bits = sorted(random.sample((2, 3, 4, 6, 8, 12, 16), random.randrange(2, 5)))
         weights, loss = random.randrange(2, 20), random.randrange(500, 20_000)
-        losses.append(sorted((round(loss * 2.0 ** (-one / 2.0) * random.uniform(0.5, 1.5)) for one in bits), reverse=True))
-        uses.append([weights * one for one in bits])
+        losses.append(sorted((round(loss * 2.0 ** (-bit / 2.0) * random.uniform(0.5, 1.5)) for bit in bits), reverse=True))
+        uses.append([weights * bit for bit in bits])
     return losses, uses
 
 
@@ -259,7 +259,7 @@ def _tied(random: Random) -> tuple[Network, int, Table]:
     while True:
         network = _network(random, 14)
         counts = [len(row) for row in network[0]]
-        pairs = [[one, other] for one in range(0, 13, 2) for other in range(one + 1, 14, 2) if counts[one] == counts[other]]
+        pairs = [[index, other] for index in range(0, 13, 2) for other in range(index + 1, 14, 2) if counts[index] == counts[other]]
         free = {layer for pair in pairs for layer in pair}
         tied = Table()
         for pair in random.sample(pairs, len(pairs)):

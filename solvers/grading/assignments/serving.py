@@ -109,7 +109,7 @@ def table_mistakes(kinds: Kinds, devices: int) -> dict[str, list[int]]:
     return {
         ONE_KIND: [max((count // size * rate for size, rate in kinds), default=0) for count in counts],
         ONCE: once,
-        ALL_USED: [max(one, 0) for one in exact],
+        ALL_USED: [max(item, 0) for item in exact],
         GREEDY: [_greedy(kinds, count) for count in counts],
     }
 
@@ -150,7 +150,7 @@ def judge_together(handed: object, prefill: int, decode: int, batch: int, output
     right, given = together(prefill, decode, batch, output), numbers(handed, 2)
     if given is None or len(given) != 2:
         return wrong(f"{shown(handed)} is returned where [milliseconds, requests a second] is meant")
-    if all(same(one, figure_) for one, figure_ in zip(given, right, strict=True)):
+    if all(same(item, figure_) for item, figure_ in zip(given, right, strict=True)):
         return FULL
     mistakes = {UNDISTURBED: float(decode), OWN_PROMPT: decode + prefill / output}
     named = [name for name, token in mistakes.items() if same(given[0], token)]
@@ -186,8 +186,8 @@ def judge_rates(handed: object, kinds: Kinds, devices: int) -> Verdict:
         return wrong(f"{shown(handed)} is returned where {devices + 1} whole numbers are meant")
     if given == right:
         return FULL
-    place = next(count for count, (one, best) in enumerate(zip(given, right, strict=True)) if one != best)
-    why = f"{given[place]} on {place} devices where {right[place]} can be had"
+    index = next(count for count, (item, best) in enumerate(zip(given, right, strict=True)) if item != best)
+    why = f"{given[index]} on {index} devices where {right[index]} can be had"
     named = [name for name, table in table_mistakes(kinds, devices).items() if table == given]
     return nearly(named[0], why) if named and named[0] != GREEDY else wrong(why, named[0] if named else "")
 
@@ -227,11 +227,11 @@ def tasks(seed: str) -> tuple[Task, ...]:
     tables = [(handed["prefill"], handed["devices"]), *(_table(random) for _ in range(4))]
     both = [(handed["prefill"], handed["decode"], handed["devices"]), *(_apart(random) for _ in range(4))]
     return (
-        Task("a token among prompts: together", 9, given_first(_case("together", one, judge_together, _STEP) for one in steps)),
-        Task("copies of one worker: choose", 12, given_first(_case("choose", one, judge_choice, _CHOICE) for one in choices)),
-        Task("the best rates: best_rates", 15, given_first(_case("best_rates", one, judge_rates, _TABLE) for one in tables)),
-        Task("prompts and tokens apart: apart", 18, given_first(_case("apart", one, judge_apart, _APART) for one in both)),
-        Task("a bound without a table: bound", 6, given_first(_bound_case(*one) for one in both)),
+        Task("a token among prompts: together", 9, given_first(_case("together", step, judge_together, _STEP) for step in steps)),
+        Task("copies of one worker: choose", 12, given_first(_case("choose", choice, judge_choice, _CHOICE) for choice in choices)),
+        Task("the best rates: best_rates", 15, given_first(_case("best_rates", table, judge_rates, _TABLE) for table in tables)),
+        Task("prompts and tokens apart: apart", 18, given_first(_case("apart", item, judge_apart, _APART) for item in both)),
+        Task("a bound without a table: bound", 6, given_first(_bound_case(*item) for item in both)),
     )
 
 
@@ -280,7 +280,7 @@ def _table(random: Random) -> tuple[Kinds, int]:
     while True:
         kinds, devices = _kinds(random), random.randrange(20, 40)
         found = [best_rates(kinds, devices), *table_mistakes(kinds, devices).values()]
-        if all(one != other for place, one in enumerate(found) for other in found[:place]):
+        if all(item != other for index, item in enumerate(found) for other in found[:index]):
             return kinds, devices
 
 

@@ -10,7 +10,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.astra.collective import Chunk, Operation, Order, chunk_sizes, equal_chunks, jobs_of, run_shop, themis_chunks
 from crossopt.formulation.model import Shop
 from crossopt.formulation.network import ChunkLoads, Program, beginnings, chunk_loads, compositions, least_time, of_beginning, times_of
@@ -135,7 +135,7 @@ def _weights(problem: ChunkLoads, rows: tuple[int, ...]) -> tuple[tuple[int, ...
     return (weights if any(weights) else (1,) * len(around)), [share / total for share in solved.point[:count]]
 
 
-def promising(problem: ChunkLoads) -> Whole:
+def promising(problem: ChunkLoads) -> Ints:
     """Numbers of chunks by order with the least bounds, the least first."""
     if problem.few:
         every = compositions(problem.chunks, len(problem.orders))
@@ -226,7 +226,7 @@ class Walk:
         return True
 
 
-def _arranged(counts: Whole) -> Iterator[tuple[int, ...]]:
+def _arranged(counts: Ints) -> Iterator[tuple[int, ...]]:
     """Chunks by the places of their orders: spread evenly, in blocks, and in blocks the other way round."""
     places = [(row, number) for row, count in enumerate(counts.tolist()) for number in range(count)]
     yield tuple(row for row, _ in sorted(places, key=lambda pair: (pair[1] + 0.5) / counts[pair[0]]))

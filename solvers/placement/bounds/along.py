@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Ints, Mask
 from crossopt.formulation.model import floored, real
 from crossopt.formulation.placement.blocks import Blocks, Edge, Figures, Network, Pins, figures_of, least_cut, network_of
 from crossopt.formulation.placement.throughput import Machine, contract
@@ -202,7 +202,7 @@ def _sweep(nets: Sequence[Pins], nets_of: list[list[int]], order: list[int], fig
     return Sweep(tuple(steps), width)
 
 
-def put(nets: Whole, device: int, step: Step, accelerators: int) -> tuple[Whole, Whole]:
+def put(nets: Ints, device: int, step: Step, accelerators: int) -> tuple[Ints, Ints]:
     """What each accelerator pays once the block is on the device, and which nets devices hold then. A row for each device."""
     paid, bits = np.zeros((accelerators, nets.shape[1]), np.int64), 0
     for cost, bit in step.nets:
@@ -248,8 +248,8 @@ _FINE = 10
 class Table:
     """Of one step: all signatures in rising order, and the least energy h to come from each."""
 
-    signature: Whole
-    to_come: tuple[Whole, ...]
+    signature: Ints
+    to_come: tuple[Ints, ...]
     """For each multiplier."""
 
 
@@ -320,7 +320,7 @@ def _with_tables(course: Course, deadline: float, states: int) -> Course | None:
 def _tables(course: Course, deadline: float, states: int) -> tuple[Table, ...] | None:
     """All states without loads, forward, and the least energies to come, backward; None where they are too many."""
     nets = np.zeros((course.devices, 1), np.int64)
-    signatures, ways = [signature_of(nets, course)], list[list[tuple[Whole, Whole, tuple[Whole, ...]]]]()
+    signatures, ways = [signature_of(nets, course)], list[list[tuple[Ints, Ints, tuple[Ints, ...]]]]()
     for step in course.sweep.steps:
         found = [(device, *put(nets, device, step, course.accelerators)) for device in devices(course, step)]
         signs = [signature_of(_renamed(after, course), course) for _, _, after in found]
@@ -344,7 +344,7 @@ def _tables(course: Course, deadline: float, states: int) -> tuple[Table, ...] |
     return tuple(tables[::-1])
 
 
-def _energy(course: Course, step: Step, device: int, paid: Whole, multiplier: int) -> Whole:
+def _energy(course: Course, step: Step, device: int, paid: Ints, multiplier: int) -> Ints:
     own = 0 if device < course.accelerators else multiplier * course.figures.cpu[step.block] - SCALE * work_of(course, step.block)
     return np.asarray(SCALE * paid.sum(axis=0) + own)
 
@@ -366,12 +366,12 @@ def devices(course: Course, step: Step) -> list[int]:
     return list(devices_for(step.block, course.figures, course.accelerators, course.cpus, course.limit))
 
 
-def _renamed(nets: Whole, course: Course) -> Whole:
+def _renamed(nets: Ints, course: Course) -> Ints:
     """Accelerators in the order of the nets they hold."""
     return _in_order(nets, course.accelerators)
 
 
-def rename_with(nets: Whole, load: Whole, course: Course) -> tuple[Whole, Whole]:
+def rename_with(nets: Ints, load: Ints, course: Course) -> tuple[Ints, Ints]:
     """Renamed nets and loads; accelerators with equal nets are ordered by their loads."""
     nets, load, own = nets.copy(), load.copy(), slice(course.accelerators)
     both = _in_order((nets[own] << LOAD) | load[own], course.accelerators)
@@ -379,7 +379,7 @@ def rename_with(nets: Whole, load: Whole, course: Course) -> tuple[Whole, Whole]
     return nets, load
 
 
-def _in_order(rows: Whole, count: int) -> Whole:
+def _in_order(rows: Ints, count: int) -> Ints:
     """Each column's first figures in rising order, by comparing neighbours: they are few, and columns are many."""
     rows = rows.copy()
     for start in (turn % 2 for turn in range(count)):
@@ -388,7 +388,7 @@ def _in_order(rows: Whole, count: int) -> Whole:
     return rows
 
 
-def signature_of(nets: Whole, course: Course) -> Whole:
+def signature_of(nets: Ints, course: Course) -> Ints:
     """One number for the nets that all devices hold."""
     found = np.zeros(nets.shape[1], np.int64)
     for row in nets:
@@ -418,8 +418,8 @@ _ENDS = 32
 class States:
     """Columns: what each device holds and does, where the state came from, and a state of the round before that does no more."""
 
-    nets: Whole
-    load: Whole
+    nets: Ints
+    load: Ints
     whence: Column
     """The column of the state before, times the devices, plus the device of the block."""
     guide: Column
@@ -427,7 +427,7 @@ class States:
     def __len__(self) -> int:
         return len(self.whence)
 
-    def at(self, columns: Whole) -> "States":
+    def at(self, columns: Ints) -> "States":
         return States(self.nets[:, columns], self.load[:, columns], self.whence[columns], self.guide[columns])
 
 
@@ -436,7 +436,7 @@ class Round:
     """A bound in quanta, the columns in the end with the least busy devices first, and for each step where its states came from and go."""
 
     bound: int
-    ends: Whole
+    ends: Ints
     ways: tuple[Column, ...] = ()
     states: int = 0
     """States of all steps together."""
@@ -514,7 +514,7 @@ def _placed(course: Course, step: Step, device: int, states: States, table: Tabl
     return found.at(np.flatnonzero(within))
 
 
-def _in_cells(course: Course, states: States, digits: int) -> tuple[States, Whole]:
+def _in_cells(course: Course, states: States, digits: int) -> tuple[States, Ints]:
     """States of one cell and guide made one, without those that one near it beats, and the state that each has become or is beaten by.
 
     Accelerators take turns in being the last that is looked at.
@@ -540,14 +540,14 @@ def _in_cells(course: Course, states: States, digits: int) -> tuple[States, Whol
     return states, place_of
 
 
-def _last(better: Whole) -> Whole:
+def _last(better: Ints) -> Ints:
     """For each state the end of its chain of better ones: a state that none beats."""
     while (beyond := better[better]).tobytes() != better.tobytes():
         better = beyond
     return better
 
 
-def _sorted(course: Course, states: States, digits: int, turn: int, guided: bool = False) -> tuple[Whole, Whole, Whole]:
+def _sorted(course: Course, states: States, digits: int, turn: int, guided: bool = False) -> tuple[Ints, Ints, Ints]:
     """The order of states by the nets they hold and then by their cells, and both in this order."""
     signature, shift, load = signature_of(states.nets, course), LOAD - 1 - digits, states.load
     cell = np.zeros(len(signature), np.int64)
@@ -570,7 +570,7 @@ _LOAD = 32
 """More binary digits than a load has."""
 
 
-def replayed(sweep: Sweep, figures: Figures, machine: tuple[int, int], names: Sequence[int]) -> Whole:
+def replayed(sweep: Sweep, figures: Figures, machine: tuple[int, int], names: Sequence[int]) -> Ints:
     """The device of each block, of so many accelerators and CPUs, from the name that its device had when it was placed."""
     accelerators, cpus = machine
     called = np.arange(accelerators + (cpus > 0))
@@ -587,7 +587,7 @@ def replayed(sweep: Sweep, figures: Figures, machine: tuple[int, int], names: Se
     return _shared(device, accelerators, cpus, figures.cpu)
 
 
-def _shared(device: Whole, accelerators: int, cpus: int, work: Sequence[int]) -> Whole:
+def _shared(device: Ints, accelerators: int, cpus: int, work: Sequence[int]) -> Ints:
     """The blocks of the one device that stands for all CPUs, the longest first, each on the CPU that has least to do."""
     idle = [(0, accelerators + number) for number in range(cpus)]
     heapify(idle)
@@ -633,7 +633,7 @@ class Along:
     """A better bound in milliseconds, and the placements that the program came by, by rows of the graph."""
 
     bound: float
-    placements: tuple[Whole, ...]
+    placements: tuple[Ints, ...]
     states: int
     """Kept in all rounds so far, and those that are possible without loads."""
 
@@ -666,7 +666,7 @@ def along(blocks: Blocks, machine: Machine, limit: float, least: float, deadline
         began, found, digits = monotonic(), next_round(course, found, digits, deadline, states - states_so_far), digits + 1
 
 
-def _placements(course: Course, found: Round) -> Whole:
+def _placements(course: Course, found: Round) -> Ints:
     """The device of each block, a row for each end."""
     placements = np.zeros((len(found.ends), len(course.figures.accelerator)), np.int64)
     for row, end in zip(placements, found.ends.tolist(), strict=True):

@@ -33,7 +33,7 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.orders import every_ideal
 from crossopt.solvers.placement.judge import forward_arcs
@@ -56,7 +56,7 @@ class Best:
 
     bound: float
     """No stages are below this, of all that are within the limit; infinite where there are none."""
-    device_of: Whole | None
+    device_of: Ints | None
     """Of every row; None where no stages are within the limit."""
     ideals: int
 
@@ -97,9 +97,9 @@ class Ideals:
     """Which nets have a pin in each and a pin outside."""
     crossing: Array
     """What these cost."""
-    unit_of: Whole
+    unit_of: Ints
     """Of every row of the graph."""
-    units: Whole
+    units: Ints
     """Those that ideals are made of."""
     idle: tuple[Idle, ...]
     quantum: float
@@ -118,11 +118,11 @@ class Windows:
     """The limit in quanta."""
     useful: Mask
     """For each ideal that remains, and numbers of accelerators and CPUs."""
-    first: Whole
+    first: Ints
     """The first ideal from which a stage can lead to each."""
-    fewest: Whole
+    fewest: Ints
     """Accelerators with which each is useful, at least."""
-    most_used: Whole
+    most_used: Ints
 
 
 def best_by_ideals(question: PlacementQuestion, limit: float = inf, deadline: float = inf) -> Best | None:
@@ -143,7 +143,7 @@ def best_by_ideals(question: PlacementQuestion, limit: float = inf, deadline: fl
     return Best(min(value * ideals.quantum, limit), device_of, len(every))
 
 
-def _programmed(ideals: Ideals, windows: Windows, deadline: float) -> tuple[Array, Whole] | None:
+def _programmed(ideals: Ideals, windows: Windows, deadline: float) -> tuple[Array, Ints] | None:
     """The least load on the way to each ideal, and the fewest accelerators that lead to it; None where the time is over."""
     least, reached = np.full(windows.useful.shape, inf), windows.fewest.copy()
     least[0] = 0.0
@@ -173,7 +173,7 @@ def _windows(ideals: Ideals, limit: float, accelerators: int, cpus: int) -> tupl
     return ideals, Windows(most, useful, first, used.argmax(axis=1), accelerators - used[:, ::-1].argmax(axis=1))
 
 
-def _only(ideals: Ideals, some: Whole) -> Ideals:
+def _only(ideals: Ideals, some: Ints) -> Ideals:
     columns = {name: getattr(ideals, name)[some] for name in ("work", "cpu", "size", "stranded", "pins", "inside", "cut", "crossing")}
     return replace(ideals, bits=ideals.bits[:, some], **columns)
 
@@ -197,7 +197,7 @@ def _work(ideals: Ideals, windows: Windows) -> float:
     return float(((np.arange(len(ideals)) - windows.first) * (table + len(ideals.bits))).sum())
 
 
-def _stages_to(ideals: Ideals, end: int, windows: Windows, reached: Whole) -> tuple[Whole, tuple[Array, Array]]:
+def _stages_to(ideals: Ideals, end: int, windows: Windows, reached: Ints) -> tuple[Ints, tuple[Array, Array]]:
     """Ideals from which a stage leads to this one, and what it does on an accelerator and on a CPU; infinite where it cannot be there."""
     most, first, cpus = windows.most, int(windows.first[end]), windows.useful.shape[2] > 1
     near = (reached[first:end] <= windows.most_used[end]) & (windows.most_used[first:end] >= windows.fewest[end] - 1)
@@ -215,7 +215,7 @@ def _stages_to(ideals: Ideals, end: int, windows: Windows, reached: Whole) -> tu
     return rows, (accelerator, on_cpu)
 
 
-def _on_accelerator(ideals: Ideals, rows: Whole, end: int) -> Array:
+def _on_accelerator(ideals: Ideals, rows: Ints, end: int) -> Array:
     cut = np.flatnonzero(ideals.cut[end])
     pins, costs = ideals.pins[np.ix_(rows, cut)], ideals.transfer[cut]
     moved = ideals.crossing[rows] + (pins < ideals.pins[end, cut]) @ costs - (pins > 0.0) @ costs
@@ -231,7 +231,7 @@ def _least(before: Array, accelerator: Array, on_cpu: Array) -> Array:
     return best
 
 
-def _traced(ideals: Ideals, windows: Windows, least: Array, reached: Whole, first_cpu: int) -> Whole:
+def _traced(ideals: Ideals, windows: Windows, least: Array, reached: Ints, first_cpu: int) -> Ints:
     """The devices of stages with the least value, looked for again from the last."""
     units = int(ideals.unit_of.max()) + 1
     device, stage = np.zeros(units, np.int64), np.zeros(units, np.int64)
@@ -270,7 +270,7 @@ class _Counted:
     """The ideals as masks of units, the unit of every row, and the nets between units."""
 
     masks: list[int]
-    unit_of: Whole
+    unit_of: Ints
     units: list[int]
     nets: dict[tuple[int, ...], list[int]]
     idle: tuple[Idle, ...]
@@ -296,7 +296,7 @@ def _count_ideals(question: PlacementQuestion) -> _Counted | None:
 
 
 def _without_idle(
-    question: PlacementQuestion, unit_of: Whole, before: list[int], nets: dict[tuple[int, ...], list[int]]
+    question: PlacementQuestion, unit_of: Ints, before: list[int], nets: dict[tuple[int, ...], list[int]]
 ) -> tuple[tuple[Idle, ...], dict[tuple[int, ...], list[int]]]:
     """Units that are left out one after another, and the nets of the others."""
     graph, count = question.graph, len(before)
@@ -317,7 +317,7 @@ def _without_idle(
         unit = waiting.pop()
         beside = ahead[unit] or after[unit]
         alone = len(beside) == 1 and all(beside <= pins[net] for net in joined[unit])
-        if (ahead[unit] and after[unit]) or (joined[unit] and not alone) or any(unit == one.unit for one in found):
+        if (ahead[unit] and after[unit]) or (joined[unit] and not alone) or any(unit == item.unit for item in found):
             continue
         found.append(Idle(unit, tuple(sorted(beside)), first=not ahead[unit]))
         for net in joined[unit]:
@@ -375,7 +375,7 @@ def _filled(question: PlacementQuestion, counted: _Counted, scale: int, digits: 
     )
 
 
-def _units(colours: int, arcs: frozenset[tuple[int, int]], colour: Whole) -> tuple[Whole, list[int]]:
+def _units(colours: int, arcs: frozenset[tuple[int, int]], colour: Ints) -> tuple[Ints, list[int]]:
     """Colours that data join in a circle made one: the unit of each row, and what each unit needs before it."""
     needed = [1 << unit_index for unit_index in range(colours)]
     for source, target in arcs:
@@ -393,7 +393,7 @@ def _units(colours: int, arcs: frozenset[tuple[int, int]], colour: Whole) -> tup
     return np.array([unit[row_colour] for row_colour in colour.tolist()], np.int64), before
 
 
-def _nets(question: PlacementQuestion, unit_of: Whole) -> dict[tuple[int, ...], list[int]]:
+def _nets(question: PlacementQuestion, unit_of: Ints) -> dict[tuple[int, ...], list[int]]:
     """Units that the output of a row joins, and the rows whose outputs join the same."""
     pins: dict[int, set[int]] = {}
     for start, end in zip(question.graph.source.tolist(), question.graph.target.tolist(), strict=True):

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Ints, Mask
 from crossopt.formulation.compiled import COMPILES, compiled
 from crossopt.formulation.model import floored, real
 from crossopt.formulation.placement.blocks import Blocks, Figures, figures_of
@@ -52,13 +52,13 @@ State = tuple[int, int]
 class Walk:
     """All ways from states to states."""
 
-    block: Whole
+    block: Ints
     """Of each step."""
-    states: Whole
+    states: Ints
     """How many there are up to each step."""
-    starts: Whole
+    starts: Ints
     """Where the ways of each step begin."""
-    ways: Whole
+    ways: Ints
     """State before, state after, 1 if the block is on the device, and what that costs."""
 
 
@@ -124,7 +124,7 @@ def narrowed(blocks: Blocks, order: list[int], most: int) -> Blocks:
     return replace(blocks, nets=tuple(blocks.nets[net] for net in left), transfer=blocks.transfer[left])
 
 
-def bound_by(ready: Priceable, prices: Whole) -> float | None:
+def bound_by(ready: Priceable, prices: Ints) -> float | None:
     """The bound of some prices in milliseconds, which is never above the limit; None where they are none, or more than can be counted."""
     count = len(ready.figures.accelerator)
     if len(prices) != count or prices.min() < 0 or prices.max() > ready.total + count or prices.sum() > ready.total + count:
@@ -180,7 +180,7 @@ def choices_for(walk: Walk, total: int) -> Choices:
     return np.empty((int(walk.states[-1]), total + 1), np.int16)
 
 
-def least_loads(walk: Walk, prices: Whole, limit: int, room: Choices | None = None) -> tuple[Whole, Choices]:
+def least_loads(walk: Walk, prices: Ints, limit: int, room: Choices | None = None) -> tuple[Ints, Choices]:
     """The least load of a set of each price, where it is within the limit, and how it came about; `room` is written over."""
     total = int(prices.sum())
     chosen = choices_for(walk, total) if room is None else room[:, : total + 1]
@@ -190,7 +190,7 @@ def least_loads(walk: Walk, prices: Whole, limit: int, room: Choices | None = No
 
 
 @compiled
-def _least_in_loops(prices: Whole, block: Whole, states: Whole, starts: Whole, ways: Whole, limit: int, chosen: Choices) -> Loads:
+def _least_in_loops(prices: Ints, block: Ints, states: Ints, starts: Ints, ways: Ints, limit: int, chosen: Choices) -> Loads:
     """Prices up to `reached` alone are looked at: no state holds more within the limit."""
     least, reached = np.zeros((1, 1), np.int32), 0
     for step in range(len(block)):
@@ -235,7 +235,7 @@ def _within(loads: Loads, limit: int) -> int:
     return last
 
 
-def _least_in_rows(prices: Whole, block: Whole, states: Whole, starts: Whole, ways: Whole, limit: int, chosen: Choices) -> Loads:
+def _least_in_rows(prices: Ints, block: Ints, states: Ints, starts: Ints, ways: Ints, limit: int, chosen: Choices) -> Loads:
     """The dynamic program with all prices of a state at once, for use without a compiler."""
     total, reached = chosen.shape[1] - 1, 0
     least = np.full((1, total + 1), _NONE)
@@ -252,7 +252,7 @@ def _least_in_rows(prices: Whole, block: Whole, states: Whole, starts: Whole, wa
     return np.asarray(least[0])
 
 
-def set_of(walk: Walk, prices: Whole, chosen: Choices, price: int) -> Mask:
+def set_of(walk: Walk, prices: Ints, chosen: Choices, price: int) -> Mask:
     """The blocks of the set of this price with the least load."""
     inside, state = np.zeros(len(prices), bool), 0
     for step in range(len(walk.block) - 1, -1, -1):
@@ -263,7 +263,7 @@ def set_of(walk: Walk, prices: Whole, chosen: Choices, price: int) -> Mask:
     return inside
 
 
-def least_busiest_of(loads: Whole, work: Whole, accelerators: int, cpus: int) -> int:
+def least_busiest_of(loads: Ints, work: Ints, accelerators: int, cpus: int) -> int:
     """No busiest device does less, if there are so many: the least over x of what one must do that holds a price of x or more.
 
     Where no accelerator holds more than x of all u, some CPU holds (u - k x) / l at the least.

@@ -15,7 +15,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.formulation.model import Program, Rows
 from crossopt.formulation.placement.blocks import Blocks
 from crossopt.formulation.placement.throughput import Machine
@@ -54,7 +54,7 @@ class Master:
 
     sets: Mask
     of_cpu: Mask
-    age: Whole
+    age: Ints
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +81,7 @@ class ByPrices:
     """A bound in milliseconds, and the whole prices that show it to anybody."""
 
     bound: float
-    prices: Whole
+    prices: Ints
 
 
 def multiplier_bounds(blocks: Blocks, machine: Machine, limit: float, least: float, deadline: float) -> Iterator[ByPrices]:
@@ -112,7 +112,7 @@ def multiplier_bounds(blocks: Blocks, machine: Machine, limit: float, least: flo
             prices = _proposed(course, deadline)
 
 
-def _bound_at(course: Course, prices: Array, quanta: Whole) -> int:
+def _bound_at(course: Course, prices: Array, quanta: Ints) -> int:
     """The bound of these prices; the sets that are worth most by them are kept."""
     machine, walk, limit = course.ready.machine, course.ready.walk, course.ready.limit
     loads, chosen = least_loads(walk, quanta, limit, course.rooms[0])

@@ -27,11 +27,11 @@ def least_by_work(question: PlacementQuestion) -> float:
         left -= fsum(work[blocks.cpu_time == 0.0].tolist())
         some = np.flatnonzero(blocks.cpu_time > 0.0)
         rates = work[some] / blocks.cpu_time[some]
-        for place in np.argsort(-rates, kind="stable").tolist():
-            block = some[place]
+        for index in np.argsort(-rates, kind="stable").tolist():
+            block = some[index]
             taken, time = float(work[block]), float(blocks.cpu_time[block])
             if left - taken <= question.accelerators * (spent + time) / question.cpus:
-                rate = float(rates[place])
+                rate = float(rates[index])
                 return max((left + rate * spent) / (question.accelerators + rate * question.cpus), 0.0) * _GUARD
             left, spent = left - taken, spent + time
     return max(left / question.accelerators, 0.0) * _GUARD if question.accelerators else inf if left > 0.0 else 0.0

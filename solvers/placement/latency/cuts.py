@@ -33,7 +33,7 @@ from math import inf
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.formulation.model import real
 from crossopt.solvers.placement.latency.paths import ScaledQuestion
 
@@ -62,7 +62,7 @@ class Part:
     """The cut before; None before the first."""
     right: int | None
     rows: list[int]
-    sets: Whole
+    sets: Ints
     """A bit for each block: rows of one colour, and what must be with them."""
     holds: Mask
     """Whether a set holds a row."""
@@ -82,7 +82,7 @@ class Rest:
     last: Array
     """With T."""
     both: Array
-    origins: tuple[Whole, Whole, Whole, Whole]
+    origins: tuple[Ints, Ints, Ints, Ints]
     """For each of the four, a pair that takes as long: the index of S times the number of sets, and of the set that holds all but T."""
 
 
@@ -300,7 +300,7 @@ def _rest(scaled: ScaledQuestion, part: Part, unit: int, room: int, late: Callab
     return rest, looked
 
 
-def _lower(table: Array, origin: Whole, index: tuple[Whole, ...], here: Mask, times: Array, pair: Whole) -> None:
+def _lower(table: Array, origin: Ints, index: tuple[Ints, ...], here: Mask, times: Array, pair: Ints) -> None:
     """Keep lesser times, and which pair takes them."""
     places = np.flatnonzero(here)
     places = places[times[places] < table[tuple(own[places] for own in index)]]
@@ -310,9 +310,9 @@ def _lower(table: Array, origin: Whole, index: tuple[Whole, ...], here: Mask, ti
     origin[tuple(own[least] for own in index)] = pair[places[least]]
 
 
-def _pairs(sets: Whole, firsts: Whole, lasts: Whole) -> Iterator[tuple[Whole, Whole]]:
+def _pairs(sets: Ints, firsts: Ints, lasts: Ints) -> Iterator[tuple[Ints, Ints]]:
     """All S, and sets that hold S and leave T, some at a time."""
-    starts, ends, waiting = list[Whole](), list[Whole](), 0
+    starts, ends, waiting = list[Ints](), list[Ints](), 0
     step = max(_CHUNK * 16 // len(lasts), 1)
     for low in range(0, len(firsts), step):
         some = firsts[low : low + step]
@@ -322,17 +322,17 @@ def _pairs(sets: Whole, firsts: Whole, lasts: Whole) -> Iterator[tuple[Whole, Wh
         waiting += len(start)
         if waiting >= _CHUNK or low + step >= len(firsts):
             start, end = np.concatenate(starts), np.concatenate(ends)
-            for place in range(0, len(start), _CHUNK):
-                yield start[place : place + _CHUNK], end[place : place + _CHUNK]
+            for index in range(0, len(start), _CHUNK):
+                yield start[index : index + _CHUNK], end[index : index + _CHUNK]
             starts, ends, waiting = [], [], 0
 
 
-def _paths(scaled: ScaledQuestion, part: Part, inner: int) -> Callable[[Whole, Whole], list[Array]]:
+def _paths(scaled: ScaledQuestion, part: Part, inner: int) -> Callable[[Ints, Ints], list[Array]]:
     """For S and T the longest path of the rows between them, on CPUs, and if there are inner pieces also in these.
 
     Rows without a path between them are looked at apart, where the sets of each such group are few enough for a table of all pairs.
     """
-    groups = list[tuple[list[int], Mask, Whole]]()
+    groups = list[tuple[list[int], Mask, Ints]]()
     for places in _groups(scaled, part):
         holds, number_of = np.unique(part.holds[:, places], axis=0, return_inverse=True)
         groups.append((places, holds, number_of.reshape(-1)))
@@ -344,7 +344,7 @@ def _paths(scaled: ScaledQuestion, part: Part, inner: int) -> Callable[[Whole, W
         start, end = (own.reshape(-1) for own in np.indices((len(holds), len(holds))))
         tables.append((_longest_paths(scaled, part, places, holds[start], holds[end], inner), number_of, len(holds)))
 
-    def longest(start: Whole, end: Whole) -> list[Array]:
+    def longest(start: Ints, end: Ints) -> list[Array]:
         found = [np.zeros(len(start)) for _ in range(2 if inner > 1 else 1)]
         for table, number_of, count in tables:
             pair = number_of[start] * count + number_of[end]
@@ -368,7 +368,7 @@ def _groups(scaled: ScaledQuestion, part: Part) -> list[list[int]]:
 
 def _longest_paths(scaled: ScaledQuestion, part: Part, places: list[int], started: Mask, held: Mask, inner: int) -> list[Array]:
     """The longest paths of the rows at some places, of which `started` says which S holds, and `held` which T does not."""
-    rows = [part.rows[place] for place in places]
+    rows = [part.rows[index] for index in places]
     on_cpus = _longest(scaled, rows, held & ~started)
     return [on_cpus] if inner == 1 else [on_cpus, _longest_in_pieces(scaled, part, rows, held & ~started, held)]
 
@@ -420,7 +420,7 @@ class Chain:
     """Rows that follow each other, and what those from one place up to another take at least."""
 
     rows: list[int]
-    held: Whole
+    held: Ints
     """How many of them each set holds: the first ones."""
     cpu: Array
     on_piece: Array
@@ -474,7 +474,7 @@ def _chain(scaled: ScaledQuestion, part: Part, rows: list[int], places: list[int
     return Chain(rows, part.holds[:, places].sum(axis=1), cpu, on_piece)
 
 
-def _with_one_piece(chains: list[Chain], part: Part, start: Whole, end: Whole) -> Array:
+def _with_one_piece(chains: list[Chain], part: Part, start: Ints, end: Ints) -> Array:
     """The least over the sets of chains that the piece has rows of; with none of them where chains do not hold all rows of the part."""
     every = (1 << len(chains)) - 1
     spans = [(chain.held[start], chain.held[end]) for chain in chains]

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.placement.heuristics import interval_costs, orders
@@ -114,12 +114,12 @@ def timed(flow: Flow, slot: list[int]) -> tuple[float, list[float]]:
     return max(ends), ends
 
 
-def placed(flow: Flow, slot_of: list[int]) -> tuple[Whole, Whole]:
+def placed(flow: Flow, slot_of: list[int]) -> tuple[Ints, Ints]:
     """The device and the piece of every row, from the slot of every block."""
     return rows_placed(flow, [slot_of[block] for block in flow.blocks.block_of.tolist()])
 
 
-def rows_placed(flow: Flow, slots: list[int]) -> tuple[Whole, Whole]:
+def rows_placed(flow: Flow, slots: list[int]) -> tuple[Ints, Ints]:
     """The device and the piece of every row, from the slot of every row."""
     slot = np.array(slots, np.int64)
     device = np.where(slot == CPU, flow.accelerators, slot // flow.pieces)
@@ -202,7 +202,7 @@ class Serial:
     """Of each block, numbered in the order in which they run; -1 on CPUs."""
 
 
-def best_pieces(blocks: Blocks, order: Whole, pieces: int, memory: float) -> Serial:
+def best_pieces(blocks: Blocks, order: Ints, pieces: int, memory: float) -> Serial:
     """The least time along an order in at most so many pieces, one after another."""
     count = len(blocks)
     on_accelerator, _ = interval_costs(blocks, order, memory, overlapped=False)
@@ -223,7 +223,7 @@ def best_pieces(blocks: Blocks, order: Whole, pieces: int, memory: float) -> Ser
     return _traced(after, rest, origin, order)
 
 
-def chains(blocks: Blocks, order: Whole) -> Array:
+def chains(blocks: Blocks, order: Ints) -> Array:
     """The longest chain of CPU times in every interval; infinite for j < i."""
     count = len(blocks)
     position = np.empty(count, np.int64)
@@ -246,7 +246,7 @@ def chains(blocks: Blocks, order: Whole) -> Array:
     return longest
 
 
-def _traced(after: Array, rest: Array, origin: Whole, order: Whole) -> Serial:
+def _traced(after: Array, rest: Array, origin: Ints, order: Ints) -> Serial:
     end = len(order)
     piece = [-1] * end
     value = min(float(after[:, end].min()), float(rest[:, end].min()))
@@ -287,7 +287,7 @@ _HOT, _COLD = 0.02, 1e-4
 Late = Callable[[], bool]
 
 
-def along(flow: Flow, order: Whole) -> tuple[float, list[int]]:
+def along(flow: Flow, order: Ints) -> tuple[float, list[int]]:
     """The best of pieces along an order that the accelerators can run, by its replay."""
     found = (float("inf"), [CPU] * len(flow.blocks))
     if len(order) > LARGEST:
@@ -342,7 +342,7 @@ def near_orders(flow: Flow, slot_of: list[int], rounds: int, seed: int, late: La
     return best
 
 
-def as_done(flow: Flow, slot_of: list[int]) -> Whole:
+def as_done(flow: Flow, slot_of: list[int]) -> Ints:
     """An order of the blocks in which they may run, every piece in one go."""
     ends = timed(flow, [slot_of[block] for block in flow.blocks.block_of.tolist()])[1]
     own = [flow.slots + block if slot == CPU else slot for block, slot in enumerate(slot_of)]
@@ -351,7 +351,7 @@ def as_done(flow: Flow, slot_of: list[int]) -> Whole:
     return in_line(flow.blocks, np.array([float(ranks[key]) for key in keys]))
 
 
-def in_line(blocks: Blocks, keys: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Whole:
+def in_line(blocks: Blocks, keys: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Ints:
     """The order along the data in which the block with the least key of those that are free comes next."""
     waiting, after = [0] * len(blocks), [list[int]() for _ in range(len(blocks))]
     for source, target in blocks.arcs:

@@ -8,7 +8,7 @@ from time import monotonic
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.instances.stages.chain import ChainQuestion, Recompute, Width
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
@@ -130,7 +130,7 @@ def traced(pairs: Pairs, memory: float, table: Array, stages: int, start: int) -
     return (*parts, count - start)
 
 
-def replicas_of(question: ChainQuestion, divisible: bool) -> Whole:
+def replicas_of(question: ChainQuestion, divisible: bool) -> Ints:
     """Numbers of replicas that can be best under `flush`: of those with as many rounds the least, which sums the fewest gradients."""
     file = question.file
     most = min(file.devices, file.microbatches)
@@ -142,7 +142,7 @@ def replicas_of(question: ChainQuestion, divisible: bool) -> Whole:
     return np.asarray(least[least <= most])
 
 
-def two_version_replicas(question: ChainQuestion, setting: Setting, divisible: bool) -> Whole:
+def two_version_replicas(question: ChainQuestion, setting: Setting, divisible: bool) -> Ints:
     """Numbers of replicas among which the microbatches of a batch can be divided."""
     file = question.file
     every = _divisors(file.microbatches // setting.microbatch)
@@ -228,14 +228,14 @@ def _kinds(question: ChainQuestion) -> tuple[bool, ...]:
     return (True,) if question.file.divisible else (False, True)
 
 
-def _replicas(question: ChainQuestion, setting: Setting, divisible: bool) -> Whole:
+def _replicas(question: ChainQuestion, setting: Setting, divisible: bool) -> Ints:
     """Numbers of replicas to choose from, ascending."""
     if question.file.schedule == "flush":
         return replicas_of(question, divisible)
     return two_version_replicas(question, setting, divisible)
 
 
-def _equal(question: ChainQuestion, setting: Setting, pairs: Pairs, cuts: Whole, data: Whole, best: Best) -> Best:
+def _equal(question: ChainQuestion, setting: Setting, pairs: Pairs, cuts: Ints, data: Ints, best: Best) -> Best:
     """The better of a plan and the best number of replicas for given cuts."""
     file, stages = question.file, len(cuts) - 1
     data = data[: np.searchsorted(data, file.devices // (setting.width * stages), "right")]
@@ -266,7 +266,7 @@ def _flush(question: ChainQuestion, setting: Setting, bests: list[Best], known: 
     ]
 
 
-def _with_replicas(question: ChainQuestion, setting: Setting, pairs: Pairs, table: Array, every: Whole, best: Best) -> Best:
+def _with_replicas(question: ChainQuestion, setting: Setting, pairs: Pairs, table: Array, every: Ints, best: Best) -> Best:
     """The better of a plan and the best of a table, first stages and replicas chosen together."""
     found = (best.value, 0, 0, 0)
     for stages in range(1, len(table)):
@@ -283,17 +283,17 @@ def _with_replicas(question: ChainQuestion, setting: Setting, pairs: Pairs, tabl
     return Best(value, _plan(setting, replicas, (end, *behind)))
 
 
-def _rounds(question: ChainQuestion, data: Whole, stages: int) -> Whole:
+def _rounds(question: ChainQuestion, data: Ints, stages: int) -> Ints:
     """Microbatches of the longest share, and those that fill the pipeline."""
     return np.asarray(-(-question.file.microbatches // data) + stages - 1)
 
 
-def _sums(question: ChainQuestion, rings: float, data: Whole) -> Array:
+def _sums(question: ChainQuestion, rings: float, data: Ints) -> Array:
     """Seconds to sum the gradients of a byte of parameters."""
     return np.asarray(rings * (data - 1) / data / question.file.bandwidth)
 
 
-def _first_stages(pairs: Pairs, memory: float, table: Array, stages: int) -> tuple[Whole, Array]:
+def _first_stages(pairs: Pairs, memory: float, table: Array, stages: int) -> tuple[Ints, Array]:
     """Ends that the first of so many stages can have, and the slowest stage with each."""
     if stages == 1:
         return np.array([len(pairs.last)]), table[1, :1]

@@ -8,7 +8,7 @@ from math import ceil, fsum, isqrt
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.instances.files.units import bytes_beyond
 from crossopt.instances.stages.chain import MOST_MICROBATCHES, ChainQuestion, Recompute, Width
 from crossopt.solvers.answer import Result, Verdict, Watch
@@ -255,7 +255,7 @@ def _data(question: ChainQuestion, width: Width, size: int) -> list[int]:
     return [int(data) for data in every[fits]]
 
 
-def _dividing(number: int) -> Whole:
+def _dividing(number: int) -> Ints:
     """All numbers that divide one."""
     low = np.arange(1, isqrt(number) + 1)
     low = low[number % low == 0]
@@ -312,7 +312,7 @@ def _flush(question: ChainQuestion, width: Width, table: Array, costs: Costs) ->
     return least
 
 
-def _replicas(question: ChainQuestion, width: Width) -> Whole:
+def _replicas(question: ChainQuestion, width: Width) -> Ints:
     """Numbers of replicas under a flush: all that divide, where they must; else of those with as many rounds the fewest, who sum least."""
     file = question.file
     most = min(file.microbatches, file.devices // width.devices)

@@ -8,7 +8,7 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.stages.pipedream import Level, PipelineQuestion, Profile
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
@@ -43,7 +43,7 @@ class Ideals:
     def __len__(self) -> int:
         return len(self.seconds)
 
-    def after(self, row: int) -> Whole:
+    def after(self, row: int) -> Ints:
         """The ideals that hold this one and more."""
         inside = ((self.bits[row] & ~self.bits[row + 1 :]) == 0).all(axis=1)
         return np.asarray(np.flatnonzero(inside) + row + 1)
@@ -220,7 +220,7 @@ class Charges:
     top: bool
     """Whether no level is above."""
 
-    def load(self, row: int, ends: Whole, work: Array, replicas: int, first: bool, last: bool) -> Array:
+    def load(self, row: int, ends: Ints, work: Array, replicas: int, first: bool, last: bool) -> Array:
         """Seconds of stages from one cut to others, where `work` is what the level below says of them."""
         parameters = self.ideals.parameters[ends] - self.ideals.parameters[row]
         ring = (replicas - 1) / replicas * parameters / self.level.bandwidth
@@ -229,7 +229,7 @@ class Charges:
             return self._with_transfers(load, row, ends, replicas, came=not first, goes=not first)
         return self._with_transfers(work + 2.0 * ring, row, ends, replicas, came=not first, goes=not last)
 
-    def _with_transfers(self, load: Array, row: int, ends: Whole, replicas: int, came: bool, goes: bool) -> Array:
+    def _with_transfers(self, load: Array, row: int, ends: Ints, replicas: int, came: bool, goes: bool) -> Array:
         """At least the transfers at both ends; nothing crosses at the very end."""
         if self.compression is None:
             return load
@@ -237,7 +237,7 @@ class Charges:
         load = np.maximum(load, 2.0 * self.ideals.crossing[row] / rate) if came else load
         return np.maximum(load, 2.0 * self.ideals.crossing[ends] / rate) if goes else load
 
-    def fits(self, row: int, ends: Whole, replicas: int, stages: int, members: int) -> Mask:
+    def fits(self, row: int, ends: Ints, replicas: int, stages: int, members: int) -> Mask:
         """Whether stages fit the memory: ends, times stages from here to the end, times devices from `replicas` to `members`."""
         parameters = (self.ideals.parameters[ends] - self.ideals.parameters[row])[:, None, None]
         activation = (self.ideals.activation[ends] - self.ideals.activation[row])[:, None, None]
@@ -287,7 +287,7 @@ class Tables:
     """What is known of the ranges of one level."""
 
     charges: Charges
-    ends: Whole
+    ends: Ints
     left: Array
     """By first cut, end, stages and members: the slowest stage where something comes before."""
     first_stage: Array
@@ -340,7 +340,7 @@ def _stage_counts(search: Search, members: int) -> int:
     return 1 if question.compatible or question.memory == float("inf") else min(members, len(search.ideals) - 1)
 
 
-def _joined(search: Search, tables: Tables, level: int, share: int, row: int, after: Whole, first: bool) -> Array:
+def _joined(search: Search, tables: Tables, level: int, share: int, row: int, after: Ints, first: bool) -> Array:
     """The slowest stage from a cut to every end, by stages and members."""
     charges = tables.charges
     closing, columns = _ends(charges, after)
@@ -359,12 +359,12 @@ def _joined(search: Search, tables: Tables, level: int, share: int, row: int, af
     return best
 
 
-def _ends(charges: Charges, after: Whole) -> tuple[Whole, Whole]:
+def _ends(charges: Charges, after: Ints) -> tuple[Ints, Ints]:
     """Which of the cuts behind one are ends, and their columns in the tables: all, or at the highest level the last."""
     return (np.array([len(after) - 1]), np.array([0])) if charges.top else (np.arange(len(after)), after)
 
 
-def _started(search: Search, tables: Tables, level: int, share: int, row: int, after: Whole) -> Array:
+def _started(search: Search, tables: Tables, level: int, share: int, row: int, after: Ints) -> Array:
     """The least from a cut to every end with all members of a level below the highest, or, where some may idle, on any number."""
     charges, members = tables.charges, tables.charges.level.members
     left = tables.left[np.ix_(after, after)][:, :, 0]
@@ -395,14 +395,14 @@ def _continued(left: Array, on: Array, fits: Mask | None, replicas: int) -> Arra
     return np.asarray(np.maximum(after, costs).min(axis=0))
 
 
-def _fitting(search: Search, charges: Charges, row: int, after: Whole, replicas: int, stages: int) -> Mask | None:
+def _fitting(search: Search, charges: Charges, row: int, after: Ints, replicas: int, stages: int) -> Mask | None:
     """What fits the memory; None where there is no limit."""
     if search.question.memory == float("inf"):
         return None
     return charges.fits(row, after, replicas, stages, charges.level.members)
 
 
-def _work(search: Search, level: int, share: int, row: int, after: Whole, replicas: int) -> Array:
+def _work(search: Search, level: int, share: int, row: int, after: Ints, replicas: int) -> Array:
     """What the level below says of stages; at the lowest their own time. Own charges split the minibatch there, compatible ones later."""
     question = search.question
     if not level:

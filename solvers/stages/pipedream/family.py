@@ -7,7 +7,7 @@ from math import fsum, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.instances.stages.pipedream import PipelineQuestion, Profile
 from crossopt.solvers.answer import Baseline, Number, Result, Watch
 from crossopt.solvers.checking import by_looking_at_all, least_of_few
@@ -315,7 +315,7 @@ def _go_on(question: PipelineQuestion, cuts: Cuts, stages: Stages, key: tuple[in
     least[: len(before), after] = np.minimum(least[: len(before), after], found)
 
 
-def _fitting(question: PipelineQuestion, level: int, stages: Stages, counts: tuple[Whole, Whole], load: Array) -> Array:
+def _fitting(question: PipelineQuestion, level: int, stages: Stages, counts: tuple[Ints, Ints], load: Array) -> Array:
     """Seconds by stages to come behind these, members used before them, and ends; infinite where the memory does not hold them."""
     if question.memory == float("inf"):
         return load[None, None, :]

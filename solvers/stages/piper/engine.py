@@ -9,7 +9,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.instances.stages.piper import Configuration, PiperQuestion, narrowed
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
@@ -139,7 +139,7 @@ def _fit(question: PiperQuestion, rows: _Stages, chosen: dict[int, Configuration
     return max(sizes) <= question.memory
 
 
-def _times(question: PiperQuestion, rows: _Stages, chosen: dict[int, Configuration], degrees: Whole) -> Array:
+def _times(question: PiperQuestion, rows: _Stages, chosen: dict[int, Configuration], degrees: Ints) -> Array:
     """The busiest stage for each number of replicas."""
     stage_of = {row: number for number, stage in enumerate(rows) for row in stage}
     work, parameters = np.zeros(len(rows)), np.zeros(len(rows))
@@ -167,11 +167,11 @@ class _Changes:
 
     quick: list[int]
     small: list[int]
-    order: Whole
+    order: Ints
     """Layers in the order of their changes."""
     taken: Mask
     """Which changes are made."""
-    under_way: Whole
+    under_way: Ints
     """Columns that fit then, by their microbatches."""
     work: Array
     parameters: Array

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.instances.files.units import quoted
 from crossopt.instances.stages.piper import Configuration, PiperQuestion
 from crossopt.solvers.answer import Progress, Result, Watch
@@ -105,7 +105,7 @@ class Steps:
             raise TimeoutError
 
 
-def countable(question: PiperQuestion, sizes: Whole) -> bool:
+def countable(question: PiperQuestion, sizes: Ints) -> bool:
     """Whether this program ends, as far as a search tells that knows the points of every stage."""
     return int(((_GROWTH * sizes) ** 2).sum()) + _STAGE * len(question.degrees) * len(sizes) <= MOST_STEPS
 
@@ -129,7 +129,7 @@ def none_below(question: PiperQuestion, bound: float, tell: Callable[[str], None
     return every not in fewest or bool(fewest[every][0] > question.devices)
 
 
-def _go_on(question: PiperQuestion, before: Whole, after: Whole, tensor: int, reach: Whole) -> None:
+def _go_on(question: PiperQuestion, before: Ints, after: Ints, tensor: int, reach: Ints) -> None:
     """A stage of each number of replicas behind all that can come before it."""
     for data, most in zip(question.degrees, reach.tolist(), strict=True):
         coming = before[data : data * most + 1] + data * tensor
@@ -174,7 +174,7 @@ def _points(options: tuple[Configuration, ...]) -> Array:
     return np.array([(option.time, option.parameters, option.stashed + option.fixed, option.stashed) for option in options], np.float64)
 
 
-def _stages_from(question: PiperQuestion, layers: Layers, cut: int, bound: float, steps: Steps) -> Iterator[tuple[int, int, Whole]]:
+def _stages_from(question: PiperQuestion, layers: Layers, cut: int, bound: float, steps: Steps) -> Iterator[tuple[int, int, Ints]]:
     """Stages that begin at a cut: where they end, devices of a replica, and for each degree the most microbatches that may be under way."""
     level = {cut: {tensor: np.zeros((1, 4)) for tensor in layers.points}}
     while level:
@@ -258,7 +258,7 @@ def _with_traffic(question: PiperQuestion, rows: frozenset[int], tensor: int, st
     return points
 
 
-def _reach(question: PiperQuestion, points: Array, moved: float, bound: float) -> Whole:
+def _reach(question: PiperQuestion, points: Array, moved: float, bound: float) -> Ints:
     """For each degree the most microbatches that may be under way in less time than the bound; 0 where none. So many bytes are moved."""
     if not len(points):
         return np.zeros(len(question.degrees), np.int64)

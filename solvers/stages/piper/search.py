@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.instances.stages.piper import Configuration, PiperGraph, PiperQuestion
 from crossopt.solvers.orders import every_ideal
 from crossopt.solvers.stages.piper.judge import Stage, judge_rows
@@ -238,10 +238,10 @@ class Front:
 
     work: Array
     parameters: Array
-    memory: Whole
-    stashed: Whole
-    origin: Whole
-    joined: Whole
+    memory: Ints
+    stashed: Ints
+    origin: Ints
+    joined: Ints
     bundled: bool = False
 
     def __len__(self) -> int:
@@ -280,7 +280,7 @@ def joined(front: Front, options: Front, memory: int, bundling: Bundling) -> Fro
     return _bundled(found, bundling.relaxed, most) if len(found) > most else found
 
 
-def _undominated(work: Array, parameters: Array, memory: Whole, stashed: Whole, rows: Whole) -> Whole:
+def _undominated(work: Array, parameters: Array, memory: Ints, stashed: Ints, rows: Ints) -> Ints:
     """Rows, among those kept, that no other one beats: first among equal parameters and memory, then, of not too many, among all."""
     order = rows[np.lexsort((stashed[rows], work[rows], memory[rows], parameters[rows]))]
     if len(order) < 2:
@@ -315,7 +315,7 @@ def _bundled(front: Front, relaxed: bool, most: int) -> Front:
     return replace(taken_from(front, taken), bundled=True)
 
 
-def taken_from(front: Front, rows: Whole) -> Front:
+def taken_from(front: Front, rows: Ints) -> Front:
     """These points alone."""
     return Front(
         front.work[rows],
@@ -337,9 +337,9 @@ class Options:
 
     question: PiperQuestion
     network: Network
-    starts: Whole
+    starts: Ints
     """Of edges, by the place of the layer in the network."""
-    ends: Whole
+    ends: Ints
     tensors: tuple[int, ...]
     plain: Mapping[int, tuple[Front | None, ...]]
     """By tensor degree what each layer can be; None where it does not offer that degree."""
@@ -448,18 +448,18 @@ class Tables:
     """Stages as rows, points of a stage next to each other, stages of one pair of cuts too."""
 
     cuts: tuple[int, ...]
-    lower: Whole
+    lower: Ints
     """The cut before each stage, by its number."""
-    upper: Whole
-    tensor: Whole
-    start: Whole
+    upper: Ints
+    tensor: Ints
+    start: Ints
     """The first point of each stage."""
     work: Array
     """Of each point, with what is moved."""
     exchanged: Array
     """Seconds that a replica more takes to exchange parameters."""
-    under_way: Whole
-    degrees: Whole
+    under_way: Ints
+    degrees: Ints
     devices: int
     replicas: int
     """At the most, of all stages together."""
@@ -470,7 +470,7 @@ class Tables:
         """The time of each point."""
         return np.asarray((self.work + (degree - 1) * self.exchanged) / degree)
 
-    def reach(self, limit: float) -> Whole:
+    def reach(self, limit: float) -> Ints:
         """For each stage and degree, how many microbatches may be under way within the limit; 0 where none."""
         found = np.empty((len(self.start), len(self.degrees)), np.int64)
         for column, degree in enumerate(self.degrees.tolist()):
@@ -626,12 +626,12 @@ class Span:
 class _Moves:
     """Stages that may be of use within a limit, by the cut at their end, the last cut first."""
 
-    lower: Whole
-    upper: Whole
-    data: Whole
-    cost: Whole
-    reach: Whole
-    before: Whole
+    lower: Ints
+    upper: Ints
+    data: Ints
+    cost: Ints
+    reach: Ints
+    before: Ints
     """The fewest devices from the front to each cut."""
 
 
@@ -659,7 +659,7 @@ def within(tables: Tables, limit: float, clock: Callable[[], None]) -> tuple[Spa
     return None if least[0].min() >= _NONE else _traced(tables, moves, least)
 
 
-def _drop_beaten(row: Whole, most: float) -> None:
+def _drop_beaten(row: Ints, most: float) -> None:
     """Keep what needs fewer devices than anything with fewer replicas, and no more than there are."""
     better = np.minimum.accumulate(row)[:-1]
     row[1:][row[1:] >= better] = _NONE
@@ -686,7 +686,7 @@ def _moves(tables: Tables, limit: float) -> _Moves | None:
     return _Moves(tables.lower[stage], tables.upper[stage], tables.degrees[degree], cost[stage, degree], reach[stage, degree], before)
 
 
-def _fewest(tables: Tables, cheapest: Whole) -> tuple[Whole, Whole]:
+def _fewest(tables: Tables, cheapest: Ints) -> tuple[Ints, Ints]:
     """The fewest devices from the front to each cut, and from each cut to the end, with one microbatch under way everywhere."""
     count = len(tables.cuts)
     before, after = np.full(count, _NONE), np.full(count, _NONE)
@@ -703,7 +703,7 @@ def _fewest(tables: Tables, cheapest: Whole) -> tuple[Whole, Whole]:
     return before, after
 
 
-def _traced(tables: Tables, moves: _Moves, least: Whole) -> tuple[Span, ...]:
+def _traced(tables: Tables, moves: _Moves, least: Ints) -> tuple[Span, ...]:
     """The stages behind the fewest devices, from the front on."""
     cut, spans = 0, list[Span]()
     replicas = int(least[0].argmin())

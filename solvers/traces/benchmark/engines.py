@@ -12,7 +12,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.certificate import Branch, Certificate, Leaf, Split, Step, packed
 from crossopt.formulation.model import Linear, Model, Values, variables_of
 from crossopt.formulation.traces.selection import PARTS, Lever, Selection, limit_of, selection
@@ -190,7 +190,7 @@ _EQUAL = 1e-12
 class _Wanted:
     """What a run of each kernel adds to the share of each total, and its time, how much of it is wanted, and how far off all may be."""
 
-    runs: Whole
+    runs: Ints
     adds: Array
     times: Array
     own: Array
@@ -226,7 +226,7 @@ def _wanted(question: BenchmarkQuestion) -> _Wanted:
     return _Wanted(counts, adds, times / counts, share * times, float(file.deviation), inf if file.mix is None else float(file.mix))
 
 
-def _descended(question: BenchmarkQuestion, wanted: _Wanted, rounded: Runs, draw: Random | None, deadline: float) -> Whole:
+def _descended(question: BenchmarkQuestion, wanted: _Wanted, rounded: Runs, draw: Random | None, deadline: float) -> Ints:
     """Fewer and fewer kernels, until none can go or time runs out."""
     runs = np.array(rounded.runs, np.int64)
     left = _nearer(wanted, runs, deadline)
@@ -246,7 +246,7 @@ def _descended(question: BenchmarkQuestion, wanted: _Wanted, rounded: Runs, draw
     return runs
 
 
-def _nearer(wanted: _Wanted, runs: Whole, deadline: float) -> Whole | None:
+def _nearer(wanted: _Wanted, runs: Ints, deadline: float) -> Ints | None:
     """Runs of the same kernels that meet all; None where no step comes nearer."""
     shares, inside = runs @ wanted.adds, np.flatnonzero(runs)
     places, steps = np.repeat(inside, len(_STEPS)), np.tile(_STEPS, len(inside))
