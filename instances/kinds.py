@@ -10,8 +10,7 @@ from pathlib import Path
 
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.careful import opened
-from crossopt.instances.files.content import GRAPH, LOOKED_AT, PROBLEM, QUESTION, content_of, is_result, refusal
+from crossopt.instances.files.careful import GRAPH, LOOKED_AT, PROBLEM, QUESTION, content_of, is_result, opened, refusal
 from crossopt.instances.files.units import nearest, quoted
 
 

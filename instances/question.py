@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, get_args
 
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
-from crossopt.instances.files.content import LOOKED_AT
+from crossopt.instances.files.careful import LOOKED_AT
 from crossopt.instances.files.document import Node, Scalar, node_of, read_text, text_in, text_of
 from crossopt.instances.files.graphs import text_of as text_of_graph
 from crossopt.instances.files.units import nearest, quoted

@@ -40,6 +40,8 @@ INTERNAL, INVALID, REFUSED = 1, 3, 30
 _BETWEEN_COLLECTIONS = 5000
 """Objects more than were freed, after which Python collects garbage: 700 unless someone says so."""
 _MORE = "no answer and no proof of infeasibility (exit code 10): increase --time-limit, use --engine auto, or leave fewer choices open"
+_NO_SEARCH = frozenset(("check", "export", "grade", "report", "validate"))
+"""Commands that end so only where they were interrupted."""
 
 _UNASKED = "some runs are not finished (exit code 12): `crossopt sweep FILE --store FOLDER` runs them and stores their results"
 _EARLY = "ended early (exit code 12): the table lacks the runs that were not finished"
@@ -53,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):  # the process is ours, and modules leave no garbage: loading them takes a tenth less where it is looked for seldom
         gc.set_threshold(_BETWEEN_COLLECTIONS)
     code = _coded(lambda: _run(arguments))
-    if code == NO_DESIGN:
+    if code == NO_DESIGN and next(iter(sys.argv[1:] if arguments is None else arguments), "") not in _NO_SEARCH:
         sys.stderr.write(f"{_MORE}\n")
     return code
 

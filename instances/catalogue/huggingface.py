@@ -12,8 +12,7 @@ from typing import Any, Final
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Activation, Biased, Transformer
 from crossopt.instances.catalogue.entries import Numerics
-from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly, why_unreadable
-from crossopt.instances.files.content import CONFIGURATION, LOOKED_AT, refusal
+from crossopt.instances.files.careful import CONFIGURATION, LOOKED_AT, JsonError, bytes_of, read_strictly, refusal, why_unreadable
 from crossopt.instances.files.schema import LARGEST_WHOLE
 from crossopt.instances.files.units import quoted
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, get_args
 from crossopt.crossflow.embeddings import Kernel, Sharding
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.content import reading_as
+from crossopt.instances.files.careful import reading_as
 from crossopt.instances.files.graphs import read_json
 from crossopt.instances.files.units import nearest, quoted
 
@@ -221,7 +221,7 @@ def _table_of(row: Mapping[Any, Any], number: int, said: list[str]) -> Table | N
         more = f", nor {len(unknown) - 1} more" if len(unknown) > 1 else f" (did you mean {close[0]}?)" if close else ""
         said.append(f"there is no key {quoted(unknown[0])} of a table{more}")
     if bins:
-        given["reuse"] = [bins.get(f"bin_{place}", 0.0) for place in range(len(bins))]
+        given["reuse"] = [bins.get(f"bin_{index}", 0.0) for index in range(len(bins))]
     said += [f"{key} is missing" for key in ("rows", "dimension") if key not in given]
     if said:
         return None
@@ -333,7 +333,7 @@ def cache_statistics(table: Table, lookups: float, cached: float) -> tuple[float
 
     A row of the bin up to 2^k is taken to be used 3 * 2^(k-2) times, the middle of the bin; no more rows are used than there are.
     """
-    uses = [1.0, *(0.75 * 2.0**place for place in range(1, BINS))]
+    uses = [1.0, *(0.75 * 2.0**index for index in range(1, BINS))]
     rows = [lookups * share / use for share, use in zip(table.reuse, uses, strict=True)]
     unique = min(sum(rows), float(table.rows))
     return max(1.0 - cached * table.rows / unique, 0.0) if unique else 0.0, unique
@@ -349,7 +349,7 @@ _DIMENSIONS: Final = {16: 10, 32: 20, 64: 35, 96: 8, 128: 18, 192: 4, 256: 5}
 def random_tables(count: int, seed: int) -> tuple[Table, ...]:
     """Tables like those of a large recommendation model: rows log-normal, poolings scaled to the measured mean, reuse by size."""
     random = Random(seed)
-    found = [_drawn(random, place) for place in range(count)]
+    found = [_drawn(random, index) for index in range(count)]
     scaled = [table for table in found if table.pooling > 1.0 and table.pooled]
     fixed = sum(table.pooling * table.fraction for table in found) - sum(table.pooling * table.fraction for table in scaled)
     lookups = sum(table.pooling * table.fraction for table in scaled)

@@ -7,8 +7,7 @@ from typing import Any
 
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.careful import UNSEEN, JsonError, bytes_of, read_strictly
-from crossopt.instances.files.content import refusal
+from crossopt.instances.files.careful import UNSEEN, JsonError, bytes_of, read_strictly, refusal
 from crossopt.instances.files.units import quoted
 
 

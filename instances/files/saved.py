@@ -11,8 +11,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly, why_unreadable
-from crossopt.instances.files.content import GRAPH, PROBLEM, QUESTION, RESULT, TRACE, content_of, refusal
+from crossopt.instances.files.careful import (
+    GRAPH,
+    PROBLEM,
+    QUESTION,
+    RESULT,
+    TRACE,
+    JsonError,
+    bytes_of,
+    content_of,
+    read_strictly,
+    refusal,
+    why_unreadable,
+)
 from crossopt.instances.kinds import STANDARD_INPUT, name_of, standard_input
 
 T = TypeVar("T")

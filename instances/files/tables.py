@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.careful import bytes_of, why_unreadable
-from crossopt.instances.files.content import reading_as
+from crossopt.instances.files.careful import bytes_of, reading_as, why_unreadable
 from crossopt.instances.files.units import nearest, quoted
 
 NOTHING: Final = frozenset(("", "-", "?", "n/a", "na", "none", "null", "unknown"))

@@ -8,8 +8,7 @@ from typing import Any, Final, NoReturn
 
 from crossopt.crossflow.operator_graph import OperatorGraph, graph_faults
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.careful import UNSEEN, why_unreadable
-from crossopt.instances.files.content import OPERATORS, reading_as
+from crossopt.instances.files.careful import OPERATORS, UNSEEN, reading_as, why_unreadable
 from crossopt.instances.files.dataclass_json import from_file, to_file
 from crossopt.instances.files.graphs import FaultList, read_json, text_of
 

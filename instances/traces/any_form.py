@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from crossopt.crossflow.traces import SPAN_ENDS, graph_of
-from crossopt.instances.files.content import LOOKED_AT, TRACE, is_result, refusal
+from crossopt.instances.files.careful import LOOKED_AT, TRACE, is_result, refusal
 from crossopt.instances.files.units import quoted
 from crossopt.instances.traces.chakra import chakra_in, chakra_json_in, imported_chakra, is_chakra
 from crossopt.instances.traces.graph_file import (

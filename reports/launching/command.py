@@ -38,6 +38,7 @@ from crossopt.reports.arguments import (
     STACKS,
     TRACE,
     VIPR,
+    WRITTEN,
 )
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import ANSWERED, check_target, code_of, refuse_overwriting_data, seconds_of, usage
@@ -281,7 +282,8 @@ def _refuse(options: Namespace) -> None:
         several = {"front": "a front of several designs, and one is needed", "constants": "about constants, with a design at each end"}
         what = several.get(kind, "a relaxation, which is no design")
         usage(f"--as {form}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
-    if saved and kind == "codesign" and options.stack in (*PLACEMENTS, *QUANTISED, GRAPH):
+    others = (*PLACEMENTS, *QUANTISED, *SERVERS, *COPIES, *WRITTEN, GRAPH, CERTIFICATE)
+    if saved and kind == "codesign" and options.stack in others:
         usage(f"--as {form}: {options.file} is about a joint design (take --as {', '.join(STACKS[:-1])} or {STACKS[-1]} for its plan)")
     own = {
         "placement": (*PLACEMENTS, TRACE),

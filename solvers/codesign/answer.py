@@ -24,6 +24,10 @@ _GREATEST = 1 << 31
 """Of the whole numbers of a plan that any question has."""
 
 
+BESIDE = "beside it stands "
+"""How the note begins that compares a chosen chip with a device that is sold."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChosenHardware:
     """The device of the question, or the technology with the value of each open choice in SI units."""

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.instances.measured.runs import Measured, Measurement
 from crossopt.solvers.measured.accuracy import PricedRun, choices, predictions, ranking
 from crossopt.solvers.measured.calibrate import CONSTANTS, enough
@@ -120,18 +120,18 @@ def _asked(tree: Tree, values: Array) -> Array:
 # --- what is left out ----------------------------------------------------------------------------------------------------------------
 
 
-def folds_of_layers(rows: Sequence[Measurement]) -> Whole:
+def folds_of_layers(rows: Sequence[Measurement]) -> Ints:
     """A fifth of the layers each."""
     numbers = {layer: number % _FOLDS for number, layer in enumerate(sorted({layer_of(row) for row in rows}))}
     return np.array([numbers[layer_of(row)] for row in rows])
 
 
-def folds_of_rows(rows: Sequence[Measurement]) -> Whole:
+def folds_of_rows(rows: Sequence[Measurement]) -> Ints:
     """Every fifth row each."""
     return np.arange(len(rows)) % _FOLDS
 
 
-def corrected(rows: Sequence[Measurement], seconds: Array, folds: Whole, learner: Learner) -> Array:
+def corrected(rows: Sequence[Measurement], seconds: Array, folds: Ints, learner: Learner) -> Array:
     """Predicted seconds less what a regressor expects of their error that saw no run of their fold."""
     known, times = features(rows, seconds), np.array([row.seconds for row in rows])
     errors, found = np.log(seconds / times), np.empty(len(rows))
@@ -141,7 +141,7 @@ def corrected(rows: Sequence[Measurement], seconds: Array, folds: Whole, learner
     return found
 
 
-def fitted_apart(rows: Sequence[Measurement], folds: Sequence[Whole]) -> list[Array]:
+def fitted_apart(rows: Sequence[Measurement], folds: Sequence[Ints]) -> list[Array]:
     """Seconds by constants of the model fitted to these rows alone, each run by those that saw no run of its fold."""
     masks = [each == fold for each in folds for fold in np.unique(each)]
     points = fitted(rows, CONSTANTS, [Task(row_weights(rows, ~mask)) for mask in masks])

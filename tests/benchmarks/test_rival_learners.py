@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
@@ -34,7 +34,7 @@ ROWS = [
 ]
 
 
-def left(errors: Array, folds: Whole, name: str) -> float:
+def left(errors: Array, folds: Ints, name: str) -> float:
     """Of errors of runs that all are predicted to take a second, what a regressor leaves in the mean."""
     rows = [replace(each, seconds=float(np.exp(-error))) for each, error in zip(ROWS, errors, strict=True)]
     times = np.array([each.seconds for each in rows])

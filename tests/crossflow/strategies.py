@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from hypothesis import strategies as st
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, SCHEDULES, TENSOR_EXCHANGES, Plan, Plans, code, plan_at, rules
 from crossopt.crossflow.recomputation import RECOMPUTE, WHOLE_PARTS, sets_of
 from crossopt.crossflow.workload import Transformer
@@ -58,7 +58,7 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
 
 
 @cache
-def _layouts(devices: int) -> Whole:
+def _layouts(devices: int) -> Ints:
     """Degrees of tensor, context, pipeline and data parallelism, in columns, whose product is the number of devices."""
     divisors = [part for part in range(1, devices + 1) if devices % part == 0]
     return np.array([degrees for degrees in product(divisors, repeat=4) if prod(degrees) == devices]).T

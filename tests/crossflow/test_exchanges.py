@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.collectives import (
     Members,
     Spread,
@@ -367,7 +367,7 @@ def places(degree: int, stride: int, sizes: list[int]) -> Iterator[list[Place]]:
 
 
 def spread(degree: int, stride: int, sizes: list[int]) -> Spread:
-    joined: Whole = np.cumprod(sizes)
+    joined: Ints = np.cumprod(sizes)
     found = members_on_levels(np.array([degree]), np.array([stride]), tuple(joined.tolist()))
     return each(lambda part: float(part[0]), found)
 

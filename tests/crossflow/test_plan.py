@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.collectives import (
     Exchange,
     Members,
@@ -229,7 +229,7 @@ PLAN = Plan(tensor=2, context=2, data=4, pipeline=3, expert=2)
 CLUSTERS = (Cluster(DEVICES, (8, 48)), Cluster(DEVICES, (4, 12, 48)), Cluster(DEVICES, (16, 48)), Cluster(DEVICES, (2, 6, 24, 48)))
 
 
-def coordinates(placement: str) -> dict[str, Whole]:
+def coordinates(placement: str) -> dict[str, Ints]:
     """Each device's place along each dimension; devices are numbered along the first dimension of the placement first."""
     rest, found = np.arange(DEVICES), {}
     for dimension in placement.split("-"):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.crossflow.hardware import take
 from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.workload import Transformer
@@ -75,7 +75,7 @@ class Case:
     plans: Plans
     needs: Array
     roots: Array
-    places: Whole
+    places: Ints
     every: Corners
     values: Array
 
@@ -98,7 +98,7 @@ def case() -> Case:
     return cased(CODESIGN_WIDE)
 
 
-def tangents(case: Case, place: Whole) -> Tangents:
+def tangents(case: Case, place: Ints) -> Tangents:
     assert isinstance(case.instance.workload, Transformer)
     which = np.arange(len(case.plans))
     return tangents_at(case.instance.workload, case.instance.cluster, case.chip, case.plans, which, case.chip.point(place))

@@ -9,7 +9,7 @@ from time import monotonic
 import numpy as np
 import pytest
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.certificate import proved_bound
 from crossopt.formulation.sharding.core import Core, NothingAllowedError, cost_of, in_use, timeline_of, unreduced
 from crossopt.formulation.sharding.dual import Dual, bound_of, fixed, message_offsets, no_dual
@@ -78,7 +78,7 @@ def test_the_bound_is_that_of_the_formula_for_some() -> None:
     assert seen > 100
 
 
-def _only(core: Core, chosen: Whole) -> Core:
+def _only(core: Core, chosen: Ints) -> Core:
     """The core where everything but one choice is forbidden."""
     costs = np.full_like(core.costs, FORBIDDEN)
     places = core.offsets[:-1] + chosen
@@ -89,7 +89,7 @@ def _only(core: Core, chosen: Whole) -> Core:
     return replace(core, costs=costs, entries=entries)
 
 
-def _lives(core: Core, chosen: Whole) -> list[tuple[int, int, int]]:
+def _lives(core: Core, chosen: Ints) -> list[tuple[int, int, int]]:
     taken = core.usages[core.usage_offsets[:-1] + chosen[core.member_nodes]]
     return list(zip(core.member_starts.tolist(), core.member_ends.tolist(), taken.tolist(), strict=True))
 

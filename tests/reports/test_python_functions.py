@@ -78,8 +78,9 @@ def test_an_export_is_what_the_command_prints(tmp_path: Path, capsys: pytest.Cap
     assert (tmp_path / "tiny.lp").exists()
     with pytest.raises(RefusedError, match=r"^form: 'megatrn' is unknown"):
         crossopt.export(answer, "megatrn")
-    with pytest.raises(RefusedError, match=r"^form devices: .* is about a joint design"):
-        crossopt.export(answer, "devices")
+    for form in ("devices", "pytorch", "replicas", "plan", "vllm", "policy", "certificate"):
+        with pytest.raises(RefusedError, match=rf"^form {form}: .* is about a joint design"):
+            crossopt.export(answer, form)
 
 
 def test_networks_are_read_and_their_formats_chosen(tmp_path: Path) -> None:

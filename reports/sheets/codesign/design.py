@@ -85,6 +85,7 @@ from crossopt.reports.sheets.sheet import (
 )
 from crossopt.solvers.answer import Baseline, Result
 from crossopt.solvers.codesign.answer import (
+    BESIDE,
     ChosenDesign,
     DesignEvaluation,
     DesignResult,
@@ -816,7 +817,7 @@ def brief_of(context: Context, *, led: bool = False) -> Pairs:
     """The rows, with those left out of which nothing is known; days and money by the step time only where no first line leads with them."""
     question, evaluation = context.question, context.evaluation
     likely = likely_text(question, evaluation).partition(", by ")[0]
-    free = isinstance(question.hardware, FreeHardware)
+    free, notes = isinstance(question.hardware, FreeHardware), () if context.result is None else context.result.notes[:_DOUBTS]
     rows = (
         ("hardware", short_chip(context) if free else ""),
         ("plan", context.design.plan_label),
@@ -833,7 +834,7 @@ def brief_of(context: Context, *, led: bool = False) -> Pairs:
         ("limits", _full(context) if free else ""),
         ("baselines", "" if context.result is None else _baselines(context.result)),
         ("proof", "" if context.result is None else proof_of(context.result)),
-        *(("note", _ASIDE.sub("", note)) for note in (context.result.notes[:_DOUBTS] if context.result is not None else ())),
+        *(("compared" if note.startswith(BESIDE) else "note", _ASIDE.sub("", note.removeprefix(BESIDE))) for note in notes),
         *caveat_rows([("", context)], [caveat for caveat in BRIEF if caveat is not memory_nearly_full]),
         ("next", NEXT),
     )

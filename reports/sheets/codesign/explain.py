@@ -11,8 +11,8 @@ from crossopt.reports.facts.chip import choice_name, choice_text
 from crossopt.reports.facts.uses import saved_text, uses_of
 from crossopt.reports.sheets.amounts import days_of
 from crossopt.reports.sheets.sheet import ALL_OF_IT
-from crossopt.solvers.codesign.answer import DesignResult
-from crossopt.solvers.codesign.explain.conflict import BESIDE, Member
+from crossopt.solvers.codesign.answer import BESIDE, DesignResult
+from crossopt.solvers.codesign.explain.conflict import Member
 from crossopt.solvers.codesign.explain.relief import RangeEnd, Relief, Unopened, buys, gain
 from crossopt.solvers.codesign.objective import DIMENSIONS, UNITS
 

@@ -374,7 +374,7 @@ def likely_columns(
         step, (low, high) = (0.0, (0.0, 0.0)) if context is None else (context.evaluation.step_time, context.evaluation.likely)
         found = [None if context is None else value_of(context, seconds) for seconds in (step, low, high)]
         rows.append((found[0], found[1] if low < high else None, found[2] if low < high else None))
-    columns = [amounts(f"{head}{end}", [row[place] for row in rows], text_of) for place, end in enumerate(("", " from", " to"))]
+    columns = [amounts(f"{head}{end}", [row[index] for row in rows], text_of) for index, end in enumerate(("", " from", " to"))]
     return [column for column in columns if any(value is not None for value in column.exact)]
 
 

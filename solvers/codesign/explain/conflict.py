@@ -25,6 +25,7 @@ from crossopt.instances.codesign.plan_choices import divisors, wholes
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.solvers.answer import Watch, unwatched
+from crossopt.solvers.codesign.answer import BESIDE
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import Found, search
 from crossopt.solvers.codesign.objective import memory_of
@@ -227,8 +228,6 @@ def _dear(goal: Goal, least: float, who: str) -> str:
 
 # The device that is sold beside a chip that was chosen: the same question on it, with its own proven plan.
 
-BESIDE: Final = "beside it stands "
-"""How the sentence begins."""
 _SECONDS: Final = 5.0
 """For the plan of what is sold, at the most."""
 _TIMES: Final = ("step_time", "time_per_sample")

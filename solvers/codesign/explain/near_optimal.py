@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, option_indices, tightened
 from crossopt.instances.codesign.instance import Instance
@@ -65,7 +65,7 @@ class _State:
     """Those that are within the limit on the best chip there could be."""
     alive: Mask
     """Which of them have no option that is out."""
-    places: dict[str, Whole]
+    places: dict[str, Ints]
     """For every choice of a plan, the place of each plan's option."""
     occur: dict[str, Mask]
     never: dict[str, Mask]
@@ -172,7 +172,7 @@ def _without(state: _State, choice: int, first: int, last: int) -> bool:
     return True
 
 
-def _refuted(state: _State, box: Boxes, rows: Whole) -> bool:
+def _refuted(state: _State, box: Boxes, rows: Ints) -> bool:
     """Whether no design within the limit is in the box with one of these plans; one that is found is noted."""
     if not len(rows):
         return True
@@ -191,7 +191,7 @@ def _refuted(state: _State, box: Boxes, rows: Whole) -> bool:
     return _searched(state, node, rows, plans, bounds)
 
 
-def _searched(state: _State, node: Node, rows: Whole, plans: AnyPlans, bounds: Array) -> bool:
+def _searched(state: _State, node: Node, rows: Ints, plans: AnyPlans, bounds: Array) -> bool:
     """Whether branch and bound refutes these plans in the box; a design that it finds within the limit is noted."""
     start, began = Incumbent(state.above, node.box.low[0], None), monotonic()
     spend = Spend(began + (state.deadline - began) / _SHARE, target=state.limit)
@@ -203,7 +203,7 @@ def _searched(state: _State, node: Node, rows: Whole, plans: AnyPlans, bounds: A
     return False
 
 
-def _see(state: _State, chips: Whole, rows: Whole) -> bool:
+def _see(state: _State, chips: Ints, rows: Ints) -> bool:
     """Note the options of all designs within the limit of these plans on one chip, and of a few of the plans on the chips around it;
     whether there is one on the chip itself."""
     table = _prices(state, chips, rows)[:, 0]
@@ -220,7 +220,7 @@ def _see(state: _State, chips: Whole, rows: Whole) -> bool:
     return True
 
 
-def _prices(state: _State, chips: Whole, rows: Whole) -> Array:
+def _prices(state: _State, chips: Ints, rows: Ints) -> Array:
     return values_of(state.instance, corners(state.instance, state.space, Boxes(chips, chips)), rows_of(state.plans, rows))
 
 

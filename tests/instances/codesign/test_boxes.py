@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Ints
 from crossopt.crossflow.hardware import Efficiency
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, full_box, grid, option_indices, point_number, tightened
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -23,7 +23,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 BOXES, INSIDE, PLANS = 40, 12, 12
 
 
-def random_boxes(space: Grid, random: np.random.Generator) -> tuple[Boxes, Whole]:
+def random_boxes(space: Grid, random: np.random.Generator) -> tuple[Boxes, Ints]:
     """Boxes, some of one point and some of all, and points inside (boxes, points, choices), their two ends among them."""
     sizes = np.array(space.sizes, np.int64)
     ends = np.sort(random.integers(0, sizes, (2, BOXES, len(sizes))), axis=0)
@@ -41,7 +41,7 @@ def some_plans(instance: Instance, random: np.random.Generator) -> Any:  # noqa:
     return rows_of(plans, np.sort(random.permutation(len(plans))[:PLANS]))
 
 
-def as_points(points: Whole) -> Boxes:
+def as_points(points: Ints) -> Boxes:
     rows = points.reshape(-1, points.shape[-1])
     return Boxes(rows, rows)
 

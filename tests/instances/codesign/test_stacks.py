@@ -7,7 +7,7 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.hardware import Hardware, variants_of
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, joined, plan_at, rows_of, table
 from crossopt.crossflow.workload import Transformer
@@ -43,7 +43,7 @@ def every_plan(experts: bool) -> tuple[Instance, Plans]:
     return free, plans_of(free)
 
 
-def in_order(plans: object) -> Whole:
+def in_order(plans: object) -> Ints:
     """Plans as rows of numbers, in an order that is theirs alone."""
     assert isinstance(plans, Plans)
     columns = [getattr(plans, name) for name in PLAN_FIELDS]

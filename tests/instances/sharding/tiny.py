@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.sharding.core import Core, cost_of
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
 from crossopt.solvers.sharding.judge import weigh
@@ -37,7 +37,7 @@ def tiny(seed: int, nodes: int = 5, most: int = 4) -> Problem:
     )
 
 
-def _figures(random: np.random.Generator, size: int, forbidden: float) -> Whole:
+def _figures(random: np.random.Generator, size: int, forbidden: float) -> Ints:
     """Few different values, so that rows are equal, entries are zero, and edges come apart now and then."""
     figures = random.integers(0, random.choice([2, 4, 30]), size)
     figures[random.random(size) < forbidden] = FORBIDDEN
@@ -50,14 +50,14 @@ def least(problem: Problem) -> int | None:
     return min((verdict.cost for verdict in verdicts if not verdict.violations), default=None)
 
 
-def peak(core: Core, chosen: Whole) -> int:
+def peak(core: Core, chosen: Ints) -> int:
     """The most memory in use, member by member and time by time."""
     taken = core.usages[core.usage_offsets[:-1] + chosen[core.member_nodes]]
     lives = list(zip(core.member_starts.tolist(), core.member_ends.tolist(), taken.tolist(), strict=True))
     return max((sum(use for start, end, use in lives if start <= time < end) for time, _, _ in lives), default=0)
 
 
-def choices_of(core: Core) -> list[tuple[Whole, int]]:
+def choices_of(core: Core) -> list[tuple[Ints, int]]:
     """Every choice within the limit that is allowed, with its cost."""
     found = []
     for choice in product(*(range(count) for count in core.counts)):

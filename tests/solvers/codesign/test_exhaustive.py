@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow import transformer
-from crossopt.crossflow.arrays import Array, Whole, distinct
+from crossopt.crossflow.arrays import Array, Ints, distinct
 from crossopt.crossflow.bill import PlanCosts
 from crossopt.crossflow.evaluate import Evaluation, evaluate
 from crossopt.crossflow.hardware import Efficiency, Hardware, take
@@ -694,7 +694,7 @@ def _plans(question: Instance, random: np.random.Generator) -> AnyPlans:
     return rows_of(drawn, random.permutation(len(drawn))[:PLANS])
 
 
-def _points(question: Instance, random: np.random.Generator) -> Whole:
+def _points(question: Instance, random: np.random.Generator) -> Ints:
     """Points of chips that can be built."""
     every = hardware_points(question)
     drawn = np.unique(random.integers(every, size=3 * CHIPS)) if every > 3 * CHIPS else np.arange(every)
@@ -707,7 +707,7 @@ BlockInvarianceFound = tuple[str, int, list[str]]
 
 
 def _again(
-    question: Instance, random: np.random.Generator, plans: AnyPlans, points: Whole, every: dict[str, Array]
+    question: Instance, random: np.random.Generator, plans: AnyPlans, points: Ints, every: dict[str, Array]
 ) -> Iterator[BlockInvarianceFound]:
     chips = chips_at(question, points).hardware
     yield "chip, not box", len(plans) * len(points), _unlike(every, _figures(question, chips, plans))
@@ -728,7 +728,7 @@ def _again(
 
 
 def _judged(
-    question: Instance, random: np.random.Generator, plans: AnyPlans, points: Whole, boxed: Corners, every: dict[str, Array]
+    question: Instance, random: np.random.Generator, plans: AnyPlans, points: Ints, boxed: Corners, every: dict[str, Array]
 ) -> Iterator[BlockInvarianceFound]:
     every = every | {"limited value": values_of(question, boxed, plans)}
     for _ in range(JUDGED):

@@ -13,7 +13,7 @@ from time import monotonic
 import numpy as np
 import pytest
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.model import violations
 from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.formulation.placement.throughput import (
@@ -202,7 +202,7 @@ def test_two_equal_halves_are_found_from_one_full_device() -> None:
 # Annealing from several starts: never worse, within memory, the same for the same seed, and better than one start on published graphs.
 
 
-def last(found: Iterator[Whole], known: Whole) -> Whole:
+def last(found: Iterator[Ints], known: Ints) -> Ints:
     """The best of them."""
     return deque([known, *found], maxlen=1)[0]
 
@@ -337,7 +337,7 @@ def with_decimals(seed: int) -> PlacementQuestion:
 def test_a_stopped_annealing_leaves_the_best_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = question(random_graph(5, 20), 3, contiguity="no")
 
-    def stopped(question: object, known: Whole, *others: object) -> Iterator[Whole]:
+    def stopped(question: object, known: Ints, *others: object) -> Iterator[Ints]:
         yield known
         raise KeyboardInterrupt
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.compiled import seed_of
 from crossopt.formulation.sharding.core import Core, cost_of, in_use, unreduced
 from crossopt.formulation.sharding.dual import bound_of, no_dual
@@ -185,7 +185,7 @@ def test_results_name_the_engines_there_are() -> None:
 # Dynamic programming over regions, against every choice of tiny problems.
 
 
-def _value(layout: Layout, labels: Whole, prices: Whole) -> int:
+def _value(layout: Layout, labels: Ints, prices: Ints) -> int:
     """With forbidden entries as the layout has them."""
     total = int((layout.costs + prices)[layout.offsets[:-1] + labels].sum())
     for node in range(len(labels)):
@@ -445,7 +445,7 @@ def test_the_search_finds_the_optimum_of_tiny_problems(core: Core) -> None:
     choices = choices_of(core)
     told: list[int] = []
 
-    def report(labels: Whole | None, cost: int | None, bound: float) -> None:
+    def report(labels: Ints | None, cost: int | None, bound: float) -> None:
         if labels is not None and cost is not None:
             assert cost_of(core, labels) == cost
             told.append(cost)
@@ -647,7 +647,7 @@ def _other_order(problem: Problem) -> Problem:
     )
 
 
-def _order(problem: Problem) -> Whole:
+def _order(problem: Problem) -> Ints:
     return np.random.default_rng(11).permutation(len(problem))
 
 
