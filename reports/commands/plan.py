@@ -76,7 +76,8 @@ _SOONER, _LITTLE = 0.9, 1.05
 _NEXT_BEST = 4
 """Numbers of devices of one kind that a saved result names beside its own."""
 _NEIGHBOURS = 2
-"""Smaller numbers of devices that are tried below one that misses the deadline, as a number may share the work worse than a smaller one."""
+"""Smaller numbers of devices that are tried below one that misses the deadline, as a number may share the work worse than a smaller one;
+and larger ones that may keep it over their likely range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +346,19 @@ def _fewest(group: Group, found: dict[int, Tried], solved: Callable[[Group], Tri
     for index in range(late - 1, max(late - 1 - _NEIGHBOURS, -1), -1):
         if counts[index] not in found:
             found[counts[index]] = solved(replace(group, count=counts[index]))
+    for count in _surer(found[counts[early]], counts):
+        found[count] = found.get(count) or solved(replace(group, count=count))
+        if found[count].punctual == "yes":
+            break
     return tuple(found[count] for count in sorted(found, reverse=True))
+
+
+def _surer(fewest: Tried, counts: Sequence[int]) -> Sequence[int]:
+    """Numbers from which on the likely range would keep the deadline at the same speed of each device; none where it does already."""
+    if fewest.punctual != "likely" or fewest.goal is None or fewest.result.details is None:
+        return ()
+    first = bisect_left(counts, fewest.group.count * fewest.goal.seconds(fewest.result.details.evaluation.likely[1]) / fewest.goal.wanted)
+    return counts[first : first + _NEIGHBOURS]
 
 
 def _usable(largest: Tried) -> list[int]:
@@ -384,7 +397,7 @@ def _verdict_text(best: Tried, tried: Sequence[Tried], options: Namespace, follo
     saved = options.save or Path("run.yaml")
     if options.mode != "fewest" and (tied := _tied(best, tried, paid=options.mode == "cheapest")):
         rows += (("ties", f"{tied}: {TIED}"),)
-    rows += _sooner(best, tried) if options.mode == "cheapest" else ()
+    rows += _sooner(best, tried) if options.mode == "cheapest" else _punctual(best, tried) if options.mode == "fewest" else ()
     rows += (("next", following or _following(best, tried, options, saved)),)
     headline = f"{best.result.question['name']}   {_verdict(best)}"
     return brief(headline, rows, sections)
@@ -423,6 +436,17 @@ def _sooner(best: Tried, tried: Sequence[Tried]) -> tuple[tuple[str, str], ...]:
     surely = ", in time over the likely range" if soonest.punctual == "yes" != best.punctual else ""
     more = f"{soonest.money - best.money:,.0f} USD more"
     return (("sooner", f"{days_of(soonest.seconds)} on {soonest.group.count:,} {soonest.group.device} for {more}{surely}"),)
+
+
+def _punctual(best: Tried, tried: Sequence[Tried]) -> tuple[tuple[str, str], ...]:
+    """The fewest of the devices tried that keep the deadline over their likely range, where the fewest by the model may not."""
+    sure = [trial for trial in tried if trial.punctual == "yes"]
+    if best.punctual != "likely" or not sure:
+        return ()
+    fewest = min(sure, key=lambda trial: (trial.group.count, trial.money))
+    money = f", {fewest.money:,.0f} USD" if isfinite(fewest.money) else ""
+    where = f"{fewest.group.count:,} {fewest.group.device}: {days_of(fewest.seconds)}{money}"
+    return (("surely", f"{where}; the fewest tried that are in time over the likely range"),)
 
 
 def beyond_runs(best: Tried) -> list[str]:
