@@ -273,7 +273,7 @@ _DAYS = {"week": 7.0, "month": 30.44, "year": 365.25}
 def _wrong_unit(text: str, number: str, unit: str, wanted: Dimension) -> str:
     """Message that `unit` is refused where `wanted` is needed, with the remedy."""
     if not unit:
-        example = f"'{number} s' or '{number} d'" if wanted is DIMENSIONS["time"] else f"'{wanted.example}'"
+        example = f"'{number} ms', '{number} s' or '{number} d'" if wanted is DIMENSIONS["time"] else f"'{wanted.example}'"
         return f"{quoted(text)} has no unit, {wanted.phrase} is needed (for example {example})"
     if unit.startswith(","):
         return f"{quoted(text)} has a comma, {wanted.phrase} is needed (write '1200' for '1,200' and '1.2' for '1,2')"

@@ -711,12 +711,15 @@ def _faults_of_goal(file: ServingFile, rent: float | None) -> Iterator[tuple[str
     if file.objective == "energy" and file.workers is not None:
         yield "objective", "the power of stated workers is not known (ask for devices or cost)"
     if file.objective in FOR_RATE and rate is None:
-        yield "requests.rate", "the fewest devices for which rate? (add requests: {rate: 40}, in requests a second)"
+        yield "requests.rate", "the fewest devices for which rate? (add requests: {rate: 40} or --rate 40, each second)"
     limited = file.devices is not None or set(file.available or ()) >= set(file.hardware or ("",))
     if file.objective not in FOR_RATE and not limited and not (file.objective == "cost" and rate):
         yield "devices", "how many devices are there at most? (add devices: 32, or objective: devices with a rate)"
     if file.objective == "cost" and rate is None and len(file.hardware or ()) > 1:
-        yield "requests.rate", "the cheapest devices of several kinds for which rate? (add requests: {rate: 40}, in requests a second)"
+        yield (
+            "requests.rate",
+            "the cheapest devices of several kinds for which rate? (add requests: {rate: 40} or --rate 40, each second)",
+        )
     if file.objective == "cost" and rent is None:
         yield "rent", "what does a device cost an hour? (add rent: 2.5 USD)"
     if all(item.output == 1 for item in asked) and file.choices.mode == ("apart",):
