@@ -282,7 +282,7 @@ def _refuse(options: Namespace) -> None:
         several = {"front": "a front of several designs, and one is needed", "constants": "about constants, with a design at each end"}
         what = several.get(kind, "a relaxation, which is no design")
         usage(f"--as {form}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
-    others = (*PLACEMENTS, *QUANTISED, *SERVERS, *COPIES, *WRITTEN, GRAPH, CERTIFICATE)
+    others = (*PLACEMENTS, *QUANTISED, *SERVERS, *COPIES, *WRITTEN, GRAPH)
     if saved and kind == "codesign" and options.stack in others:
         usage(f"--as {form}: {options.file} is about a joint design (take --as {', '.join(STACKS[:-1])} or {STACKS[-1]} for its plan)")
     own = {

@@ -234,7 +234,7 @@ def _uncalibrated_text(question: ServingQuestion, plan: ServingPlan) -> str:
         if not has_kernels(question.kind_of(shape.device).kernels):
             *most, last = dict.fromkeys(text.rpartition(" by ")[2] for text in _taken_over(question, shape))
             found[question.kind_of(shape.device).name] = f"{', '.join(most)} and {last}" if most else last
-    return "; ".join(f"no kernels of {gpu} were measured: shares of its peaks are as on {whose}" for gpu, whose in found.items())
+    return "; ".join(f"{gpu} has no measured kernels, takes {whose}'s" for gpu, whose in found.items())
 
 
 def _replay_text(found: Replayed) -> str:
@@ -338,8 +338,9 @@ def notes_of(question: ServingQuestion, result: Result[ServingPlan, ServingFigur
 
 
 def _of_accuracy(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
-    where = " on devices with measured kernels" if _uncalibrated_text(question, plan) else ""
-    return (f"TPOT is {ENGINES[question.file.engine].errors}{where}",)
+    if _uncalibrated_text(question, plan):
+        return ("how far TPOT is off without measured kernels is not known",)
+    return (f"TPOT is {ENGINES[question.file.engine].errors}",)
 
 
 def _of_queues(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:

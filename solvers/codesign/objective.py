@@ -296,7 +296,7 @@ def near_members(instance: Instance, chips: Corners, heads: AnyPlans, most: floa
     """The members of families that may be worth up to `most` on the only chip, in their order, and the value of each.
 
     Members that share a recomputation are bounded together first: few of these fit, and fewer are near."""
-    model, names = instance.workload, concessions_of(instance)
+    model, names = instance.workload, concessions_of(instance) if isinstance(heads, Plans) else ()
     if isinstance(heads, Plans) and isinstance(model, Transformer) and "recompute" in names and len(heads):
         thrifty = with_settings(heads, {"offload": reduce(or_, codes_of(instance, "offload"))})
         memory = _memory_by_recomputation(instance, model, thrifty)

@@ -78,7 +78,7 @@ def test_an_export_is_what_the_command_prints(tmp_path: Path, capsys: pytest.Cap
     assert (tmp_path / "tiny.lp").exists()
     with pytest.raises(RefusedError, match=r"^form: 'megatrn' is unknown"):
         crossopt.export(answer, "megatrn")
-    for form in ("devices", "pytorch", "replicas", "plan", "vllm", "policy", "certificate"):
+    for form in ("devices", "pytorch", "replicas", "plan", "vllm", "policy"):
         with pytest.raises(RefusedError, match=rf"^form {form}: .* is about a joint design"):
             crossopt.export(answer, form)
 
