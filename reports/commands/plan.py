@@ -75,6 +75,7 @@ _SOONER, _LITTLE = 0.9, 1.05
 """Times the days and the money of the cheapest run: others within both are shown, too."""
 _NEXT_BEST = 4
 """Numbers of devices of one kind that a saved result names beside its own."""
+_NO_DEADLINE = "none is named (--deadline 60d): the fewest devices that hold a plan"
 _NEIGHBOURS = 2
 """Smaller numbers of devices that are tried below one that misses the deadline, as a number may share the work worse than a smaller one;
 and larger ones that may keep it over their likely range."""
@@ -393,6 +394,7 @@ def _verdict_text(best: Tried, tried: Sequence[Tried], options: Namespace, follo
     rows = tuple(row for row in rows if row[0] != "caveat") + tuple(("caveat", caveat) for caveat in unusual)
     rows += tuple(usual[: max(len(usual) - len(unusual), 1)])
     rows += tuple(("caveat", caveat) for caveat in beyond_runs(best) or _few_samples(best))
+    rows += (("deadline", _NO_DEADLINE),) if options.mode == "fewest" and options.deadline is None else ()
     sections = [Section("Devices compared", (_table(tried), _untried(tried, options.mode)))] if len(tried) > 1 else []
     saved = options.save or Path("run.yaml")
     if options.mode != "fewest" and (tied := _tied(best, tried, paid=options.mode == "cheapest")):

@@ -195,6 +195,8 @@ def test_the_fewest_devices_may_be_any_whole_nodes_and_what_was_tried_is_said(ca
     sure = min(count for count, text in said.items() if text == "yes")
     assert (min(count for count, early in met.items() if early), said[40]) == (40, "likely") and 40 < sure < 64
     assert f"surely {sure} a100-80g: " in " ".join(out.split())
+    assert main(["plan", "gpt3-125m", "--gpus", "2xa100-80g", "--tokens", "1B", "--fewest"]) == 0
+    assert "deadline none is named (--deadline 60d)" in " ".join(capsys.readouterr().out.split())
     assert {32, 24, 16} <= met.keys()
     assert "another one below the answer may keep the deadline too" in " ".join(out.split())
 
