@@ -190,7 +190,7 @@ def test_a_table_of_grades_has_a_line_for_everyone() -> None:
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["{none}"], "there is no folder of a class"),
+        (["{none}"], "there is no such folder of a class"),
         (["{here}"], "--out grades.csv"),
         (["{here}", "--out", "{here}/grades.csv", "--jobs", "0"], "one at a time at least"),
         (["{here}", "--out", "{here}/grades.csv", "--unconfined"], "nothing is handed in here"),
