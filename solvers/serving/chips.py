@@ -120,9 +120,13 @@ def clashes(question: ServingQuestion, until: float) -> tuple[str, ...]:
         pairs = {name: (float(getattr(budget, name)), float(getattr(hardware, figure))) for name, figure in _BUDGETS}
         return (_clash({name: pair for name, pair in pairs.items() if pair[1] > pair[0]}),)
     best = on_hardware(question, take(best_chips(chip, full_box(chip.space)).hardware, 0))
-    table = table_of(best)
-    known = monotonic() <= until and best_of(best, table) is None
-    return reasons_of(best, table) if known else ("chip: no chip within the budgets serves the rate within the limits",)
+    general = ("chip: no chip within the budgets serves the rate within the limits",)
+    try:
+        with np.errstate(all="ignore"):
+            table = table_of(best)
+    except ValueError:  # the best figures of all chips together may be those of no chip, and without a rate
+        return general
+    return reasons_of(best, table) if monotonic() <= until and best_of(best, table) is None else general
 
 
 _BUDGETS = (

@@ -1,6 +1,7 @@
 """Free chips that serve: boxes against every chip, bounds of boxes, proofs, and sentences."""
 
 import re
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 from math import inf
@@ -22,6 +23,7 @@ from crossopt.solvers.family import family_of
 from crossopt.solvers.serving.chips import bounds_of
 from crossopt.solvers.serving.engines import exhaustive, program
 from crossopt.solvers.serving.judge import ServingPlan, best_of, judge, table_of, value_of
+from tests.hunt.drawn import DRAWS
 
 CHIP = """\
 kind: serving
@@ -169,3 +171,9 @@ def test_faults_of_chips_are_sentences(edit: tuple[str, str], message: str) -> N
     with pytest.raises(InstanceError) as caught:
         ask(CHIP.replace(*edit))
     assert message in str(caught.value)
+
+
+def test_chips_whose_best_figures_together_are_no_chip_are_infeasible_for_a_reason() -> None:
+    question = DRAWS["serving of a model"].question(44_000_029, Counter(), Counter())
+    found = solve_and_verify(family_of("serving"), question, "auto", Limits(), unwatched)
+    assert (found.status, found.reasons) == ("INFEASIBLE", ("chip: no chip within the budgets serves the rate within the limits",))
