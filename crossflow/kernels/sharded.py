@@ -50,10 +50,11 @@ from crossopt.crossflow.workload import Transformer
 
 Piece = Literal["whole", "batch", "sequence", "feature", "partial"]
 Change = Literal["none", "slice", "scatter", "exchange", "sum", "gather"]
+_IN_ORDER: tuple[Change, ...] = ("slice", "scatter", "exchange", "sum", "gather")
 Lay = tuple[Piece, ...]
 """For each axis of the mesh."""
 Move = Callable[[float, Lay, Lay], float]
-"""Seconds to convert a tensor of a size from one layout to another: `reshard_time` on a mesh."""
+"""Seconds to convert a tensor of a size from one layout to another: `resharding` on a mesh."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +81,26 @@ def share(lay: Lay, axes: Sequence[MeshAxis]) -> float:
     return 1.0 / prod(axis.ranks for piece, axis in zip(lay, axes, strict=True) if piece not in {"whole", "partial"})
 
 
-def reshard_time(size: float, before: Lay, after: Lay, axes: Sequence[MeshAxis], links: tuple[Link, ...]) -> float:
-    """Seconds to convert a tensor of this size from one layout to another; 0 if nothing moves."""
-    time, now = 0.0, list(before)
-    for change in ("slice", "scatter", "exchange", "sum", "gather"):
-        places = [dimension for dimension in range(len(axes)) if _change(before[dimension], after[dimension]) == change]
-        for group in [[dimension] for dimension in places] if change == "exchange" else [places] if places else []:
-            others = [(piece, axis) for dimension, (piece, axis) in enumerate(zip(now, axes, strict=True)) if dimension not in group]
-            mine = size * share(tuple(piece for piece, _ in others), [axis for _, axis in others])
-            time += _change_time(change, mine, _members([axes[dimension] for dimension in group]), links)
-        for dimension in places:
-            now[dimension] = after[dimension]
-    return time
+def resharding(axes: Sequence[MeshAxis], links: tuple[Link, ...]) -> Move:
+    """Seconds to convert a tensor from one layout to another, 0 if nothing moves. Each collective is priced once for all that need it."""
+
+    @cache
+    def change_time(change: Change, size: float, group: tuple[int, ...]) -> float:
+        return _change_time(change, size, _members([axes[dimension] for dimension in group]), links)
+
+    @cache
+    def move(size: float, before: Lay, after: Lay) -> float:
+        time, now = 0.0, list(before)
+        for change in _IN_ORDER:
+            places = tuple(dimension for dimension in range(len(axes)) if _change(before[dimension], after[dimension]) == change)
+            for group in [(dimension,) for dimension in places] if change == "exchange" else [places] if places else []:
+                others = [(piece, axis) for dimension, (piece, axis) in enumerate(zip(now, axes, strict=True)) if dimension not in group]
+                time += change_time(change, size * share(tuple(piece for piece, _ in others), [axis for _, axis in others]), group)
+            for dimension in places:
+                now[dimension] = after[dimension]
+        return time
+
+    return move
 
 
 def _change(before: Piece, after: Piece) -> Change:
@@ -238,6 +247,7 @@ def lay(way: Way, rule: dict[Manner, Piece]) -> Lay:
     return tuple(rule[manner] for manner in way)
 
 
+@cache
 def gives(way: Way) -> Lay:
     """Layout of the output."""
     return lay(way, _GIVES)
@@ -304,7 +314,17 @@ def _sums(kind: Kind, way: Way, model: Transformer, move: Move) -> float:
 def edge_time(size: float, before: Way, after: Way, move: Move) -> float:
     """Seconds to bring an output of this size to its consumer's layout, and the gradient back."""
     given = gives(before)
-    return move(size, given, lay(after, _TAKES)) + move(size, lay(after, _RETURNED), given)
+    return move(size, given, _takes(after)) + move(size, _returned(after), given)
+
+
+@cache
+def _takes(way: Way) -> Lay:
+    return lay(way, _TAKES)
+
+
+@cache
+def _returned(way: Way) -> Lay:
+    return lay(way, _RETURNED)
 
 
 def update_time(kind: Kind, part: float, model: Transformer, hardware: Hardware) -> float:

@@ -8,7 +8,6 @@ one microbatch. The weights of norms are too few to count; a tied head has a tab
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
 from itertools import product
 from math import ceil
 
@@ -30,7 +29,7 @@ from crossopt.crossflow.kernels.sharded import (
     mesh_axes,
     network,
     operator_times,
-    reshard_time,
+    resharding,
     share,
     update_time,
     ways,
@@ -136,7 +135,7 @@ def network_problem(model: Transformer, hardware: Hardware, sizes: Sequence[int]
 def _mesh(model: Transformer, hardware: Hardware, axes: tuple[MeshAxis, ...]) -> _Mesh:
     found = kinds(model)
     offered = {name: ways(kind, model, axes) for name, kind in found.items()}
-    move = cache(partial(reshard_time, axes=axes, links=hardware.links))
+    move = resharding(axes, hardware.links)
     times = {name: _nanoseconds(operator_times(kind, offered[name], model, hardware, axes, move)) for name, kind in found.items()}
     sizes = {name: _bytes([kind.output * share(gives(way), axes) for way in offered[name]]) for name, kind in found.items()}
     return _Mesh(model, hardware, axes, found, offered, times, sizes, move)

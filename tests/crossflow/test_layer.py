@@ -20,7 +20,7 @@ from crossopt.crossflow.kernels.layer_kernels import (
     named_projections,
     projections,
 )
-from crossopt.crossflow.kernels.sharded import Way, edge_time, kinds, mesh_axes, network, operator_times, reshard_time, ways
+from crossopt.crossflow.kernels.sharded import Way, edge_time, kinds, mesh_axes, network, operator_times, resharding, ways
 from crossopt.crossflow.layer import Layer, Pass, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import layer_activations
@@ -635,7 +635,7 @@ def test_axes_lie_on_the_levels_of_the_network() -> None:
 
 def test_what_moves_is_what_a_collective_moves(a100: Hardware) -> None:
     axes, links, size = mesh_axes((4, 8), (8, 32)), a100.links, 1e8
-    move = partial(reshard_time, size, axes=axes, links=links)
+    move = partial(resharding(axes, links), size)
     assert move(before=("whole", "whole"), after=("batch", "feature")) == 0.0
     assert move(before=("batch", "sequence"), after=("batch", "sequence")) == 0.0
     assert move(before=("batch", "sequence"), after=("batch", "whole")) == exchange_time(all_gather(size / 4, (8.0, 1.0)), links)
@@ -663,7 +663,7 @@ def test_megatrons_layer_costs_what_the_full_model_says(a100: Hardware, scattere
     }
     steps = [(name, kind, before) for name, kind, before in network(MODEL) if name.startswith("layer 2:")]
     kind_of = {name: kind for name, kind, _ in network(MODEL)}
-    move = partial(reshard_time, axes=axes, links=a100.links)
+    move = resharding(axes, a100.links)
     time = sum(operator_times(found[kind], (way[kind],), MODEL, a100, axes, move)[0] for _, kind, _ in steps)
     for _, kind, before in steps:
         for one in before:
@@ -686,5 +686,5 @@ def test_sizes_are_multiples_of_their_ranks() -> None:
 def test_a_rank_alone_works_as_long_as_all_without_a_mesh(a100: Hardware) -> None:
     axes = mesh_axes((1,), (1, 1))
     for kind in kinds(replace(MODEL, global_batch=1)).values():
-        times = operator_times(kind, ways(kind, MODEL, axes), MODEL, a100, axes, partial(reshard_time, axes=axes, links=a100.links))
+        times = operator_times(kind, ways(kind, MODEL, axes), MODEL, a100, axes, resharding(axes, a100.links))
         assert len({*times}) == 1, kind.name
