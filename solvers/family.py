@@ -302,6 +302,12 @@ def quick_answer(family: ProblemType[Q, A, D], question: Q, seconds: float = _AT
         return None
 
 
+def _best_baseline(family: ProblemType[Q, A, D], question: Q, found: SearchOutcome[A]) -> A | None:
+    """The best of an engine's baselines that keep every limit."""
+    judged = [judge_baseline(family.judge, question, baseline) for baseline in found.baselines]
+    return min((one for one in judged if one.value is not None), key=lambda one: one.value or 0.0, default=Baseline[A]("", None)).answer
+
+
 def simplest_of(family: ProblemType[Q, A, D], question: Q) -> Callable[[str], Any]:
     """The fallback rule, used after an interrupt; a time limit without an answer is reported as such."""
     return lambda stopped: quick_answer(family, question) if stopped == "interrupted" else None
@@ -322,7 +328,8 @@ def solve(
 ) -> Result[A, D]:
     """Run an engine, judge its answer, and certify: the only place where a result is made.
 
-    `ending` is called between engine and judge; where nothing was found before the end, `simplest` may answer, which is told why it ended.
+    `ending` is called between engine and judge; where nothing was found before the end, the answer is the engine's best baseline, or that
+    of `simplest`, which is told why it ended.
     """
     began, ask = monotonic(), engine_of(family, engine)
 
@@ -330,8 +337,9 @@ def solve(
         return family.with_parts(question, found, limits)
 
     found = _run_engine(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch, simplest is not None, final)
-    if simplest and found.answer is None and found.stopped != "complete" and (found.bound is None or abs(found.bound) < inf):
-        found = final(replace(found, answer=simplest(found.stopped)))
+    if found.answer is None and found.stopped != "complete" and (found.bound is None or abs(found.bound) < inf):
+        answer = _best_baseline(family, question, found)
+        found = final(replace(found, answer=simplest(found.stopped) if simplest and answer is None else answer))
     if found.engine == "auto":  # it did not say who it is
         found = replace(found, engine=family.aliases.get(engine, engine))
     if found.stopped == "interrupted" and monotonic() - began >= limits.seconds:

@@ -75,14 +75,14 @@ def _exactly(
     try:
         tick()
         best = solve(question, tick)
-        reasons = () if best.placed else reasons_of(question, tick)
     except _TimeUpError:
-        return SearchOutcome(None, engine=name, stopped="time limit")
+        return SearchOutcome(None, engine=name, stopped="time limit", baselines=rules_of_instances(question))
     except LargeError as error:
         raise RefusedError(f"{error} (take the engine cpsat)") from error
     answer = groups_of(question, best.placed) if best.placed else None
     value = value_of(question, best.cost)
     baselines = rules_of_instances(question)
+    reasons = () if best.placed else _reasons(question, tick)
     return SearchOutcome(answer, value, RecomputableBound(BY_PROGRAM), name, reasons=reasons, baselines=baselines)
 
 
@@ -113,6 +113,14 @@ def _placed_within(question: InstancesQuestion, part: Part, latency: int, tick: 
     ends = after_socket(question, sockets[-1])
     rows = [row for row in (range(part.low, part.high + 1) if counted else (0,)) if ends[row] >> batch & 1]
     return traced_bits(question, sockets, shapes, rows[0]) if rows else ()
+
+
+def _reasons(question: InstancesQuestion, tick: Callable[[], None]) -> tuple[str, ...]:
+    """Those of `reasons_of`; none where they would take too long."""
+    try:
+        return reasons_of(question, tick)
+    except (LargeError, _TimeUpError):
+        return ()
 
 
 def reasons_of(question: InstancesQuestion, tick: Callable[[], None]) -> tuple[str, ...]:
@@ -190,7 +198,7 @@ def _by_solver(question: InstancesQuestion, name: str, limits: Limits, watch: Wa
             cost = _cost_of(question, part, found.value)
             best = Best(cost, placed) if cost < best.cost else best
     bound = min(bounds, default=inf)
-    reasons = reasons_of(question, _tick(limits)) if not best.placed and bound == inf else ()
+    reasons = _reasons(question, _tick(limits)) if not best.placed and bound == inf else ()
     return SearchOutcome(
         groups_of(question, best.placed) if best.placed else None,
         value_of(question, bound) if best.placed or bound == inf else None,

@@ -220,3 +220,18 @@ def test_utilisation_is_work_over_peak() -> None:
     question = read(ROOT / "instances/counts/resnet-50-on-16-threads.yaml")
     figures = dict(instances_sheet(question, solved(question)).figures)
     assert figures["utilisation"] == f"{64 * 8.178e9 / 0.5161 / 1.6e12:.1%} of peak" == "63.4% of peak"
+
+
+@pytest.mark.parametrize("engine", ["program", "cpsat"])
+def test_an_engine_without_time_answers_with_the_best_rule(engine: str) -> None:
+    rows = [{"threads": 1, "batch": 1, "latency": "5 ms"}, {"threads": 2, "batch": 2, "latency": "3 ms"}]
+    question = instances_in({"threads": 4, "batch": 4, "profile": rows})
+    found = solve(FAMILY, question, engine, Limits(1e-9), unwatched)
+    assert (found.value, found.stopped, found.proved) == (0.003, "time limit", False)
+
+
+@pytest.mark.parametrize("engine", ["auto", "highs", "cpsat"])
+def test_infeasible_questions_of_too_many_states_for_reasons_are_answered(engine: str) -> None:
+    rows = [{"threads": 1, "batch": 1000, "latency": "5 ms"}]
+    found = solved(instances_in({"threads": 512, "batch": 100_000, "latency": "1 ms", "profile": rows}), engine)
+    assert (found.value, found.settled, found.reasons) == (None, True, ())
