@@ -204,21 +204,22 @@ def weighed_bound(question: NetworkQuestion, least: Multipliers, tangents: Seque
 
     Multipliers of a program at a cost bound the time at any other by a line, b - p C with p the price of the cost, as a cost enters the
     bound nowhere else. So time times cost is at least the least of  C * max(compute, compute + b - p C over all lines)  over C from the
-    least cost on. Between two corners of the maximum a piece of that is concave, so that corners and the least cost are all to see.
+    least cost on. Between two corners of the maximum a piece of that is concave, so that corners and the least cost are all to see. They
+    are counted exactly: where a line is steep, rounding would move it by more than all that is bounded.
     """
     cost_row, begin = len(question.rows), max(bound_of(cheapest(question), least), 0.0)
-    free = at_cost(question, 0.0)
-    lines = [(bound_of(free, multipliers), multipliers.prices[cost_row]) for multipliers in tangents]
-    lines = [(question.compute, 0.0), *((question.compute + height, price) for height, price in lines if height > -inf)]
-    corners = [begin]
-    for first in range(len(lines)):
-        for second in range(first):
-            (high, steep), (low, flat) = lines[first], lines[second]
-            if steep != flat and (where := (high - low) / (steep - flat)) > begin:
-                corners.append(where)
-    found = [(at * max(height - price * at for height, price in lines), at) for at in corners]
-    value, at = min(found)
-    return value * (1.0 - 2.0**-36), at
+    free, compute = at_cost(question, 0.0), Fraction(question.compute)
+    heights = [(multipliers.prices[cost_row], bound_of(free, multipliers)) for multipliers in tangents]
+    lines = [(Fraction(0), compute), *((Fraction(price), compute + Fraction(height)) for price, height in heights if height > -inf)]
+    at, found = Fraction(begin), list[tuple[Fraction, Fraction]]()
+    price, height = max(lines, key=lambda line: (line[1] - line[0] * at, -line[0]))
+    while True:
+        found.append((at * (height - price * at), at))
+        flatter = [((height - low) / (price - flat), flat, low) for flat, low in lines if flat < price]
+        if not flatter:
+            value, at = min(found)
+            return float(value) * (1.0 - 2.0**-36), float(at)
+        at, price, height = min(flatter)
 
 
 def total_time(question: NetworkQuestion, bandwidths: Sequence[float]) -> float:

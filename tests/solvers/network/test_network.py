@@ -15,7 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.formulation.model import Scheduled, Shop
-from crossopt.formulation.network import Multipliers, Program, bound_of, chunk_loads, compositions, least_steps, least_time, sends_model
+from crossopt.formulation.network import (
+    Multipliers,
+    Program,
+    bound_of,
+    chunk_loads,
+    compositions,
+    least_steps,
+    least_time,
+    sends_model,
+    weighed_bound,
+)
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.instances.network.question import NetworkQuestion
@@ -36,6 +46,7 @@ from crossopt.solvers.network.family import FAMILY as NETWORK
 from crossopt.solvers.network.family import Bandwidths, Network
 from crossopt.solvers.network.synthesis.family import FAMILY as SYNTHESIS
 from crossopt.solvers.network.synthesis.family import Sends, judge
+from crossopt.solvers.proofs import Tangents
 from tests.extent import examples
 from tests.paths import INSTANCES, ROOT, reference
 from tests.solvers.network.drawn import catalogue, chunks, least_of
@@ -284,6 +295,22 @@ def test_no_network_at_hand_is_better_for_its_cost() -> None:
         verdict = NETWORK.judge(question, Bandwidths(tuple(rate * 600.0001e9 / sum(rates) for rate in rates)))
         assert verdict.accepted
         assert verdict.value >= result.bound
+
+
+def test_steep_lines_bound_no_more_than_the_best_network_costs(tmp_path: Path) -> None:
+    """A line that is zero about the least cost, and falls by 1e20 to 1e180 a USD."""
+    document = two(9_000_000_000, 1_000_000_000) | {"budget": {"at_least": "100 GB/s"}, "objective": "time_cost"}
+    document["dimensions"] = [{"name": n, "shape": "ring", "size": 2, "prices": {"link": p}} for n, p in (("in", 3.7), ("out", 1.3))]
+    document["workloads"] = [{**document["workloads"][0], "compute": "10 ms"}]  # type: ignore[index]
+    question, draw = asked(tmp_path, document), random.Random(3)
+    result = answered(question)
+    assert result.value is not None
+    assert isinstance(result.proof, Tangents)
+    cheapest = Multipliers((), result.proof.tangents[0].prices)
+    for _ in range(2_000):
+        price = 10.0 ** draw.uniform(20.0, 180.0)
+        lines = [Multipliers(((0.0, 0.0),) * 2, (*(price * one for one in cheapest.prices), price))]
+        assert weighed_bound(question, cheapest, lines)[0] <= result.value
 
 
 def test_a_dimension_costs_by_all_its_links(tmp_path: Path) -> None:
