@@ -53,7 +53,7 @@ def read(path: str | Path, settings: tuple[str, ...] = (), workload: str | None 
 def read_given(text: str, kind: str, settings: tuple[str, ...] = (), workload: str | None = None, files: Files | None = None) -> Any:  # noqa: ANN401 - of any kind
     """The question in a text, which names files from the working folder unless it is given `files`; an InstanceError with every fault."""
     source = "question.yaml"
-    return _question_in(kind, Written(source, text, read_text(text, source), settings, files or Files(Path()), workload))
+    return _with_text(kind, Written(source, text, read_text(text, source), settings, files or Files(Path()), workload))
 
 
 def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) -> Any:  # noqa: ANN401 - of any kind
@@ -64,7 +64,7 @@ def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) ->
         raise _lacking("instance", "the text of the question is missing")
     given = tuple(settings or ())
     if KINDS[kind].digest:
-        return _found_again(document.get("digest"), source, kind, given, folder)
+        return _found_again(document, source, kind, given, folder)
     text, files = document.get("text"), document.get("files", {})
     if not isinstance(text, str) or not isinstance(files, dict) or not all(isinstance(file_text, str) for file_text in files.values()):
         raise _lacking("instance", "the text of the question is missing")
@@ -102,11 +102,23 @@ def _read(path: Path, source: str, kind: str, settings: tuple[str, ...], workloa
     else:
         root = _naming(path, kind)
         text = "" if KINDS[kind].digest else files.text(path.name, text_of_graph)
-    return _question_in(kind, Written(source, text, root, settings, files, workload))
+    return (_with_text if path == STANDARD_INPUT else _question_in)(kind, Written(source, text, root, settings, files, workload))
 
 
-def _found_again(digest: object, source: str, kind: str, settings: tuple[str, ...], folder: Path) -> Any:  # noqa: ANN401 - of any kind
-    """The question in a file that a result names, which must not be another one now."""
+def _with_text(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any kind
+    """A question of no file, whose results hold its text."""
+    question = _question_in(kind, written)
+    return replace(question, text=written.text) if KINDS[kind].digest and question.source == written.source else question
+
+
+def _found_again(document: Mapping[str, Any], source: str, kind: str, settings: tuple[str, ...], folder: Path) -> Any:  # noqa: ANN401 - of any kind
+    """The question in a text that a result has, or in a file that it names, which must not be another one now."""
+    digest, text = document.get("digest"), document.get("text")
+    if isinstance(text, str):
+        question = _with_text(kind, Written(source, text, read_text(text, source), settings, Files(Path())))
+        if question.document["digest"] != digest:
+            raise _lacking("instance.digest", "the text of the question is another one than the digest says (solve it again)")
+        return question
     path = next((candidate for candidate in (Path(source), folder / source, folder / Path(source).name) if candidate.is_file()), None)
     if path is None:
         raise _lacking("instance.source", f"there is no {source} (put the file of the question there, or beside the result)")

@@ -147,6 +147,8 @@ class ShardingQuestion:
     """Laid over the file."""
     network: Network | None = None
     """What the numbers mean, where the cost model made them."""
+    text: str = ""
+    """What was given, where no file has it."""
 
     __repr__ = short_repr
 
@@ -156,7 +158,8 @@ class ShardingQuestion:
 
     @property
     def document(self) -> dict[str, Any]:
-        return {"source": self.source, "digest": self.digest, "settings": list(self.settings)}
+        document = {"source": self.source, "digest": self.digest, "settings": list(self.settings)}
+        return {**document, "text": self.text} if self.text else document
 
 
 def size_of(question: ShardingQuestion) -> str:
