@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.careful import GRAPH, LOOKED_AT, PROBLEM, QUESTION, content_of, is_result, opened, refusal
+from crossopt.instances.files.careful import GRAPH, LOOKED_AT, PROBLEM, QUESTION, content_of, is_result, opened, refusal, why_unreadable
 from crossopt.instances.files.units import nearest, quoted
 
 
@@ -201,7 +201,7 @@ def kind_of_file(path: Path) -> str:
         raise InstanceError(
             name_of(path), [Fault(1, 1, "", "standard input is empty (pipe a question into it: `crossopt solve - < FILE`)")]
         )
-    if path != STANDARD_INPUT and not path.suffix and not path.exists() and not path.is_symlink():
+    if path != STANDARD_INPUT and not path.suffix and not _exists(path) and not path.is_symlink():
         from crossopt.instances.catalogue.registry import shipped  # noqa: PLC0415 - for names that are mistyped
 
         guess = nearest(path.name, shipped())
@@ -322,9 +322,18 @@ def standard_input() -> bytes:
     return stream.read(_LARGEST + 1) if stream is not None else b""
 
 
+def _exists(path: Path) -> bool:
+    """Whether there is such a file; an InstanceError where the system takes no such path."""
+    try:
+        return path.exists()
+    except OSError as error:
+        message = f"a path or a name of `crossopt list instances` is needed here: {why_unreadable(error)}"
+        raise InstanceError(quoted(str(path)), [Fault(1, 1, "", message)]) from error
+
+
 def question_path(path: Path) -> Path:
     """The file meant by an argument: a path, or the name of a question in the package."""
-    if path == STANDARD_INPUT or path.exists() or path.suffix:
+    if path == STANDARD_INPUT or _exists(path) or path.suffix:
         return path
     from crossopt.instances.catalogue.registry import shipped  # noqa: PLC0415
 

@@ -675,7 +675,7 @@ def _read(question: QuestionSource, settings: Settings | None, workload: str | N
         given = {"workload": None, **question.document}
         again = {**given, "settings": (*given["settings"], *laid), "workload": workload or given["workload"]}
         return kind, read_again(again, kind) if laid or workload else question
-    text = json.dumps(question) if isinstance(question, Mapping) else question if isinstance(question, str) and "\n" in question else None
+    text = _in_json(question) if isinstance(question, Mapping) else question if isinstance(question, str) and "\n" in question else None
     if text is None:
         path = question_path(Path(str(question)))
         return kind_of_file(path), read_file(path, laid, workload)
@@ -690,7 +690,26 @@ def _laid(settings: Settings | None) -> tuple[str, ...]:
 
 def _written(key: str, value: object) -> str:
     unit = {"area": " m^2", "power": " W"}.get(key.rpartition("_")[2], "") if isinstance(value, int | float) else ""
-    return value if isinstance(value, str) else f"{json.dumps(value)}{unit}"
+    return value if isinstance(value, str) else f"{_in_json(value, key)}{unit}"
+
+
+def _in_json(value: object, path: str = "") -> str:
+    """A value as a file has it; an InstanceError where no file can have it."""
+    try:
+        return json.dumps(value, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error).partition(";")[0]
+        message = f"this value of Python has no form in a file: {reason} (numbers, texts, true, false, None, lists and mappings have one)"
+        raise InstanceError("question", [Fault(1, 1, path, message)]) from error
+
+
+def _plain(value: Any) -> object:  # noqa: ANN401 - a value that JSON lacks
+    """What a path, and an array or a number of numpy, stand for."""
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no type of JSON")
 
 
 _READ: dict[object, Instance] = {}
@@ -702,7 +721,7 @@ def _opened(question: QuestionSource, settings: Settings | None, workload: str |
     """The joint design in a file, a text or a mapping, read once while these stay as they are; but anew where it names further files."""
     if not isinstance(question, str | Path | Mapping):
         return _single_design_question(question, settings, workload)
-    laid, written = _laid(settings), json.dumps(question) if isinstance(question, Mapping) else str(question)
+    laid, written = _laid(settings), _in_json(question) if isinstance(question, Mapping) else str(question)
     path = question_path(Path(written)) if not isinstance(question, Mapping) and "\n" not in written else None
     state = path.stat() if path is not None and path.is_file() else None
     key = (written, laid, workload, Path.cwd(), state and (state.st_ino, state.st_mtime_ns, state.st_size))
@@ -739,15 +758,20 @@ def _on_one_number(question: QuestionSource, settings: Settings | None, workload
     raise RefusedError(f"{len(read.counts)} numbers of devices are given, but one is needed (cluster.devices: one of {counts})")
 
 
+_NO_RESULT = "a result is an Answer or a path, not {}"
+
+
 @contextmanager
 def _file(result: Answer | str | Path | Mapping[str, Any]) -> Iterator[Path]:
     """The file of the result: the path itself, or a temporary file for a result that is not a path."""
     if isinstance(result, str | Path):
         yield Path(result)
         return
+    if not isinstance(result, Answer | Mapping):
+        raise TypeError(_NO_RESULT.format(type(result).__name__))
     with TemporaryDirectory() as folder:
         path = Path(folder) / "result.json"
-        path.write_text(json.dumps(result.data if isinstance(result, Answer) else dict(result)), encoding="utf-8")
+        path.write_text(_in_json(result.data if isinstance(result, Answer) else result), encoding="utf-8")
         yield path
 
 
@@ -760,6 +784,8 @@ def _files(results: Sequence[Answer | str | Path]) -> Iterator[list[Path]]:
             if isinstance(result, Answer):
                 paths.append(Path(folder) / f"result-{index + 1}.json")
                 result.save(paths[-1])
-            else:
+            elif isinstance(result, str | Path):
                 paths.append(Path(result))
+            else:
+                raise TypeError(_NO_RESULT.format(type(result).__name__))
         yield paths

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import crossopt
@@ -153,3 +154,39 @@ def test_settings_are_laid_over_what_read_returned() -> None:
     assert crossopt.evaluate(question, design, settings=more).value == crossopt.evaluate("tiny", design, settings=both).value
     with pytest.raises(TypeError, match="what read returned, not int"):
         crossopt.solve(5)  # type: ignore[arg-type]
+
+
+def _nested(levels: int) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for _ in range(levels):
+        found = {"kind": found}
+    return found
+
+
+def test_what_no_file_can_hold_is_refused_in_a_sentence() -> None:
+    round_again = _nested(2)
+    round_again["kind"] = round_again
+    unlike = [{"kind": {1}}, {"kind": b"x"}, {"kind": 10**5_000}, {("a", "b"): 1}, round_again, _nested(100_000)]
+    longest = ["[" * 5_000, "a" * 300, "a/" * 3_000, Path("x" * 5_000)]
+    words = {"has no form in a file": unlike, "a path or a name .* is needed": longest}
+    for sentence, questions in words.items():
+        for question in questions:
+            for ask in (crossopt.solve, crossopt.read, crossopt.evaluate, crossopt.explain, crossopt.compare):
+                with pytest.raises(InstanceError, match=sentence):
+                    ask(question)
+            assert crossopt.validate(question)
+    with pytest.raises(InstanceError, match=r"tensor: .* has no form in a file"):
+        crossopt.solve("tiny", settings={"tensor": {1, 2}})
+    with pytest.raises(TypeError, match="a result is an Answer or a path, not bytes"):
+        crossopt.check(b"tiny")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a result is an Answer or a path, not NoneType"):
+        crossopt.report(None)  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy_and_paths_are_written_as_what_they_are(tmp_path: Path) -> None:
+    found = crossopt.solve("tiny", settings={"tensor": np.arange(1, 3), "cluster.devices": np.int64(8)})
+    assert found.value == crossopt.solve("tiny", settings={"tensor": [1, 2], "cluster.devices": 8}).value
+    graph = tmp_path / "graph.json"
+    graph.write_text(graph_text(small()), encoding="utf-8")
+    question = {"kind": "memory", "graph": graph, "hardware": "a100-80g", "budget_share": 1}
+    assert crossopt.read(question).name == crossopt.read({**question, "graph": str(graph)}).name
