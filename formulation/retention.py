@@ -11,8 +11,8 @@ once. For every schedule, and stage k, which ends with the first computation of 
     x(v, a, b)    1 if v is not retained from a to b, and is read back from the host last before b; y is 0 then
     l(u), h(v)    1 if u is read back after its last need; if v is written to the host
     e             the time, where transfers run beside computations: at least that of repetitions, that of all reading, for each output
-                  that of its transfers less the nodes between its needs, and for each stage that of writing before it and of reading
-                  behind it what is not in memory there, each less the nodes meanwhile
+                  that is read back what `waiting` says, and for each stage that of writing before it and of reading behind it what is
+                  not in memory there, each less the nodes meanwhile
 
     memory at k   bytes(k) + workspace(k) + inputs of k + sum over gaps a < k < b of size(v) (1 - y) + sum size(v) p(v, k)  <=  budget
 
@@ -144,8 +144,16 @@ class _Builder:
         host = self.graph.host
         if host is None or not self.graph.sizes[node]:
             return False
-        beside = sum(self.graph.times[a + 1 : b]) if host.overlapped else 0
-        return self.limit is None or 2 * host.times[node] - beside < self.limit
+        return self.limit is None or self.waiting(host, node, a, b) < self.limit
+
+    def waiting(self, host: HostLink, node: int, a: int, b: int) -> int:
+        """The least time that reading an output back between two stages takes, or that computations wait for it.
+
+        It is written from its first computation on, and read behind the need before; both end before the next need."""
+        if not host.overlapped:
+            return 2 * host.times[node]
+        times = self.graph.times
+        return max(2 * host.times[node] - sum(times[node + 1 : b]), host.times[node] - sum(times[a + 1 : b]))
 
     def written(self, node: int) -> int:
         """The column h of a node."""
@@ -191,7 +199,8 @@ def retention_model(
             inner = build.between(a, b)
             for stage in inner:
                 build.always[stage] += graph.sizes[node]
-            if inner and graph.sizes[node] and (not build.too_long(node) or build.may_read(node, a, b)):
+            overwritten = a in build.always and graph.shared[a] and graph.in_place[a] == node
+            if (inner or overwritten) and graph.sizes[node] and (not build.too_long(node) or build.may_read(node, a, b)):
                 _drop(build, (node, a, b))
                 for stage in inner:
                     build.usage[stage] += [(-graph.sizes[node], column) for column in model.missing((node, a, b))]
@@ -246,10 +255,9 @@ def _beside(build: _Builder, host: HostLink, absent: Mapping[int, list[tuple[Gap
     time = len(model.costs) - 1
     model.highs[time] = most // unit
     model.at_most([*repeating, (-unit, time)], unit - 1)
-    for (node, a, b), column in model.read.items():
-        stall = 2 * host.times[node] - sum(graph.times[a + 1 : b])
-        if stall > 0:
-            model.at_most([(stall, column), (-unit, time)], unit - 1)
+    for gap, column in model.read.items():
+        if (waiting := build.waiting(host, *gap)) > 0:
+            model.at_most([(waiting, column), (-unit, time)], unit - 1)
     reads = [(host.times[node], column) for (node, _, _), column in model.read.items()]
     reads += [(host.times[node], column) for node, column in model.read_late.items()]
     for stage, gaps in absent.items():
@@ -285,7 +293,7 @@ def _in_place(build: _Builder, stage: int) -> None:
         gap = (source, stage, needs[index]) if index < len(needs) else (source, stage, stage)
         if gap in build.model.gaps:
             build.usage[stage] += [(-shared, column) for column in build.model.missing(gap)]
-        if gap in build.model.gaps or (index < len(needs) and build.too_long(source)):
+        if index < len(needs):
             build.always[stage] += shared
 
 

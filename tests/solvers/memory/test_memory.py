@@ -13,7 +13,7 @@ import pytest
 
 from crossopt.crossflow.operator_graph import Node, OperatorGraph, Weights
 from crossopt.formulation.certificate import bound_of_tree, unpacked
-from crossopt.formulation.retention import order_of, retention_model, whole_form
+from crossopt.formulation.retention import integer_model, order_of, retention_model, whole_form
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.written import Files
 from crossopt.instances.memory.graph import HostLink, MemoryGraph, graph_in, with_storage
@@ -23,6 +23,7 @@ from crossopt.instances.question import read_given
 from crossopt.reports.sheets.memory import schedule_rows
 from crossopt.reports.shown import text_of
 from crossopt.solvers.answer import Limits, Progress, Result, SearchOutcome, unwatched
+from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
 from crossopt.solvers.memory import engines
@@ -213,6 +214,52 @@ def test_bounds_beside_transfers_are_below_all_schedules(seed: int) -> None:
     assert not found.proved or found.value is None or best is None or found.value <= best
     assert best is None or found.value is not None
     assert not check_answer(FAMILY, found, question).refused
+
+
+@pytest.mark.parametrize("seed", range(2_000) if FULL else (*range(40), 405, 435, 922, 1_031))
+def test_relaxations_with_a_limit_above_the_best_schedule_allow_it(seed: int) -> None:
+    """Whoever forges a result names the limit, so that a bound has to hold for each, and not only for the value that was found."""
+    random = Random(f"limits {seed}")
+    graph = draw_graph(random, random.randint(3, 5), largest=random.choice((2, 9)))
+    graph = replace(graph, workspaces=tuple(random.choice((0, 0, 3, 9)) for _ in graph.names))
+    graph = with_storage(graph, draw_storage(random, graph)) if random.random() < 0.6 else graph
+    budget, repetitions, overlapped = draw_budget(random, graph), random.choice((0, 1, 1, 2)), random.random() < 0.6
+    times = tuple(random.randint(0, 12) for _ in graph.names)
+    graph = replace(graph, host=HostLink(times, overlapped, budget), times=tuple(random.choice((1, 4, 60)) for _ in times))
+    best = best_beside(graph, budget, repetitions, reads=1) if overlapped else best_with_host(graph, budget, repetitions)
+    if best is None or max(graph.floors) > budget:
+        return
+    for limit in (None, best + 1, best + 2, best + random.randint(3, 60), best + 1_000):
+        stages = random.sample(range(len(graph.names)), random.choice((len(graph.names), random.randint(1, len(graph.names)))))
+        entries = [(node, stage) for stage in stages for node in range(stage) if random.random() < 0.5]
+        model = retention_model(graph, budget, repetitions, stages, random.randint(0, 3), entries, limit)
+        form, order = integer_model(model)
+        bound = trace(form, None, 5.0, 4_000, leading=order.leading).bound
+        assert bound is not None, (limit, best)
+        assert bound * order.unit <= best, limit
+
+
+def test_an_output_is_written_while_its_users_run() -> None:
+    """The first output is written for 10 s beside b, and read for 10 s behind c, which takes its memory."""
+    nodes = ["a: {time: 1000, bytes: 4 B}", "b: {time: 100, bytes: 0 B, after: [a]}", "c: {time: 0, bytes: 0 B, workspace: 4 B}"]
+    text = "".join(f"  {node}\n" for node in (*nodes, "d: {time: 1, bytes: 0 B, after: [a, b, c]}"))
+    link = "host: {bandwidth: 0.4 B/s, overlapped: true}"
+    question = read_given(f"kind: memory\nbudget: 6 B\n{link}\nnodes:\n{text}", "memory", ())
+    form, order = integer_model(retention_model(question.graph, question.budget, 1, range(4), 3))
+    assert trace(form, None, 5.0, 4_000, leading=order.leading).bound == 10 // order.unit
+    assert solved(question).value == 10
+
+
+@pytest.mark.parametrize("overlapped", ["true", "false"])
+def test_an_input_that_is_overwritten_is_read_back(overlapped: str) -> None:
+    nodes = ["a: {time: 9, bytes: 1 B}", "b: {time: 0, bytes: 1 B, workspace: 2 B, after: [a], in_place: a}"]
+    text = "".join(f"  {node}\n" for node in (*nodes, "c: {time: 2, bytes: 1 B, after: [a, b]}"))
+    link = f"host: {{bandwidth: 1 B/s, overlapped: {overlapped}}}"
+    question = read_given(f"kind: memory\nbudget: 3 B\n{link}\nnodes:\n{text}", "memory", ())
+    for engine in ("auto", "retention"):
+        found = solved(question, engine)
+        assert (found.value, found.proved) == (2, True)
+        assert not check_answer(FAMILY, found, question).refused
 
 
 def test_what_is_moved_around_a_stage_waits_for_both_queues() -> None:
