@@ -33,7 +33,7 @@ from crossopt.reports.sheets.sheet import Sheet
 from crossopt.reports.shown import digest_of, sheet_of, text_of
 from crossopt.reports.shown import page_of as page_of_result
 from crossopt.solvers import vipr
-from crossopt.solvers.answer import Limits, Progress, Result, claimed_lower_bound, result_in, to_text
+from crossopt.solvers.answer import Limits, Result, claimed_lower_bound, result_in, to_text, unwatched
 from crossopt.solvers.checking import check, check_answer, faults_but_proof
 from crossopt.solvers.family import UNLIKE, certify, engine_of, family_of, solve
 from tests.extent import FULL
@@ -54,10 +54,6 @@ FEW = NEW[::3]
 """Deep inside, of further samples, and in answers to narrower questions: whatever is refused in one place of a kind is in the other.
 
 Of further samples each place has one of them in turn, unless the slow tests run."""
-
-
-def silent(progress: Progress) -> None:
-    del progress
 
 
 @cache
@@ -88,7 +84,7 @@ def results(kind: str) -> tuple[Result[Any, Any], ...]:
     family = family_of(kind)
     found = [result for path in questions(kind) for result in answers(kind, path)]
     impossible = read(kind, questions(kind)[0], SAMPLES[kind].impossible)
-    return (*found, solve(family, impossible, next(iter(family.engines)), Limits(), silent))
+    return (*found, solve(family, impossible, next(iter(family.engines)), Limits(), unwatched))
 
 
 SHEETS: dict[int, Sheet] = {}
@@ -112,7 +108,7 @@ def answers(kind: str, path: Path, seconds: float | None = None) -> tuple[Result
     family, found, limits = family_of(kind), [], Limits(SAMPLES[kind].seconds if seconds is None else seconds)
     for engine in family.engines:
         with suppress(*([] if engine == "auto" else [RefusedError])):
-            found.append(solve(family, read(kind, path), engine, Limits() if engine == "auto" and seconds is None else limits, silent))
+            found.append(solve(family, read(kind, path), engine, Limits() if engine == "auto" and seconds is None else limits, unwatched))
     return tuple(found)
 
 
@@ -315,7 +311,7 @@ def left(kind: str) -> list[Any]:
     if not SAMPLES[kind].worse:
         return []
     question = read(kind, questions(kind)[0], SAMPLES[kind].worse)
-    return [solve(family_of(kind), question, "auto", Limits(), silent).answer]
+    return [solve(family_of(kind), question, "auto", Limits(), unwatched).answer]
 
 
 def to_json(answer: object) -> str:
@@ -473,7 +469,7 @@ def _answers(module: str) -> bool:
 def test_what_no_check_would_accept_is_no_result() -> None:
     """An engine that calls itself what it is not, and a bound that nothing proves."""
     family, question = family_of("knapsack"), read("knapsack", questions("knapsack")[0])
-    found = engine_of(family, "exhaustive")(question, Limits(), silent)
+    found = engine_of(family, "exhaustive")(question, Limits(), unwatched)
     with pytest.raises(VerificationError, match="reports the unknown name 'nobody'"):
         certify(family, question, replace(found, engine="nobody"), Limits(), 0.0)
     with pytest.raises(VerificationError, match="reports a bound without the label of its proof"):
@@ -483,7 +479,7 @@ def test_what_no_check_would_accept_is_no_result() -> None:
 def test_whole_numbers_have_no_rounding() -> None:
     """An engine that is one off has other values than the judge, and no bound of these."""
     family, question = family_of("knapsack"), read("knapsack", questions("knapsack")[0])
-    found = engine_of(family, "exhaustive")(question, Limits(), silent)
+    found = engine_of(family, "exhaustive")(question, Limits(), unwatched)
     value = certify(family, question, found, Limits(), 0.0).value
     assert isinstance(value, int)
     large = replace(family, judge=lambda asked, taken: replace(family.judge(asked, taken), value=10**12))

@@ -38,7 +38,7 @@ from crossopt.formulation.model import Linear, Values, violations
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners, full_box, grid
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import combinations, plan_blocks
-from crossopt.solvers.answer import Progress
+from crossopt.solvers.answer import unwatched
 from crossopt.solvers.backends import Spend as BackendsSpend
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Spend
@@ -400,10 +400,6 @@ FAST = ("strong", "table")
 EACH = pytest.mark.parametrize("form", [form if form in FAST else pytest.param(form, marks=pytest.mark.slow) for form in FORMS])
 
 
-def silent(progress: Progress) -> None:
-    del progress
-
-
 def refined(instance: Instance, form: str, rounds: int, solver: str = "highs") -> Refined:
     """The loop from a cold start, interrupted after some rounds."""
     left = [rounds]
@@ -414,14 +410,14 @@ def refined(instance: Instance, form: str, rounds: int, solver: str = "highs") -
         left[0] -= 1
         return backend(solver)(model, spend)  # type: ignore[arg-type]
 
-    return refine_among(instance, cold(instance), solve, FORMS[form], LEAST_GAP, time.monotonic() + 120, silent)
+    return refine_among(instance, cold(instance), solve, FORMS[form], LEAST_GAP, time.monotonic() + 120, unwatched)
 
 
 @EACH
 @pytest.mark.parametrize("seed", [FREE[7], pytest.param(FREE[6], marks=pytest.mark.slow)])
 def test_the_bound_of_every_round_is_below_the_optimum(seed: int, form: str) -> None:
     instance = step_time_question(seed)
-    true = TRUE.setdefault(seed, search(instance, silent).value)
+    true = TRUE.setdefault(seed, search(instance, unwatched).value)
     for rounds in (1, 3, 200):
         found = refined(instance, form, rounds)
         if found.bound is not None and true is not None:
@@ -436,7 +432,7 @@ def test_the_bound_of_every_round_is_below_the_optimum(seed: int, form: str) -> 
 @pytest.mark.parametrize("solver", SOLVERS.values())
 def test_the_loop_ends_at_the_optimum_of_a_question_of_many_chips(form: str, solver: str) -> None:
     instance = ask(TINY_FREE, *WIDE)
-    true = search(instance, silent).value
+    true = search(instance, unwatched).value
     assert agrees(refined(instance, form, 200, solver), true)
 
 
@@ -453,7 +449,7 @@ EDGES["a part that nothing fits"] = TINY_FREE.replace("hbm_stacks: [2, 4]", "hbm
 @pytest.mark.parametrize("edge", EDGES)
 def test_forms_of_questions_at_the_edge(edge: str, form: str) -> None:
     instance = ask(EDGES[edge])
-    true = search(instance, silent).value
+    true = search(instance, unwatched).value
     assert (true is None) == (edge == "a part that nothing fits")
     assert agrees(refined(instance, form, 200), true)
 

@@ -18,7 +18,7 @@ from crossopt.formulation.sharding.reductions import STEPS, ContradictionError, 
 from crossopt.formulation.sharding.tree import Branch, branched, closes
 from crossopt.instances.errors import SolverError
 from crossopt.instances.sharding.problem import FORBIDDEN
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.sharding import integer as closing
 from crossopt.solvers.sharding.integer import close, milp
 from crossopt.solvers.sharding.judge import weigh
@@ -358,7 +358,7 @@ def test_the_effects_add_up_to_the_difference() -> None:
 
 
 def _solved(core: Core) -> Run:
-    run = Run(core, Limits(), lambda progress: None, monotonic())
+    run = Run(core, Limits(), unwatched, monotonic())
     with suppress(EnoughError):
         milp(run)
     return run

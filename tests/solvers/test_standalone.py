@@ -20,7 +20,7 @@ import pytest
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
 from crossopt.solvers import standalone
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.sharding.certificate import certificate_of, document_of
 from tests.every import every
 from tests.instances.sharding.files import answered, solved, written
@@ -45,7 +45,7 @@ def asked(*words: Path | str) -> tuple[int, str]:
 @cache
 def certificate(seed: int) -> dict[str, Any]:
     question = ShardingQuestion(tiny(seed), "", "")
-    return certificate_of(question, answered(question, "auto", Limits(60.0), lambda progress: None))
+    return certificate_of(question, answered(question, "auto", Limits(60.0), unwatched))
 
 
 def kinds_in(steps: list[Any]) -> set[str]:

@@ -21,7 +21,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main
 from crossopt.reports.commands import explain
 from crossopt.reports.facts.building import building_of
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.codesign.explain.conflict import clash
 from tests.extent import examples
 from tests.solvers.codesign.asking import answered, checked
@@ -33,10 +33,6 @@ USUAL = 815.0 * (0.0485 + 0.0375 + 0.0945 + 0.03 + 0.005)
 """Square millimetres of registers, L1, L2 and links."""
 
 BOUGHT = TINY_FREE.partition("  compute_area")[0].replace("technology: accelerator-7nm", "hardware: a100-80g") + "  tensor: 1\n"
-
-
-def silent(progress: object) -> None:
-    del progress
 
 
 def question(*settings: str) -> Instance:
@@ -174,7 +170,7 @@ def test_heat_that_cooling_cannot_take_away_is_named() -> None:
         none = answered(question(*hot), engine, Limits())
         assert (none.status, none.proved) == ("INFEASIBLE", True)
         assert checked(none).refused == ()
-    members = clash(question(*hot), silent)
+    members = clash(question(*hot), unwatched)
     assert members is not None
     assert [member.name for member in members] == ["power_density"]
     assert members[0].allowed == (0.3e6,)

@@ -17,10 +17,11 @@ from crossopt.instances.codesign.plan_groups import why_no_chip
 from crossopt.instances.codesign.space import device_at, devices
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.facts.building import building_of
+from crossopt.solvers.answer import unwatched
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.explain.conflict import clash
 from crossopt.solvers.codesign.explain.relief import range_ends
-from tests.solvers.codesign.asking import answered, checked, silent
+from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import FREE_PRICES, TINY_FREE, ask
 
 MM2 = 1e-6
@@ -185,7 +186,7 @@ def test_stacks_that_dies_cannot_share_are_told_with_what_to_write() -> None:
     assert "no stacks of memory that lie along its edge, as many beside every die," in said
     assert "a multiple of the dies" in said
     asked = one(2, "hbm_stacks=[2, 4]")
-    [end] = [end for end in range_ends(asked, answered(asked), silent, Spend()) if end.name == "hbm_stacks"]
+    [end] = [end for end in range_ends(asked, answered(asked), unwatched, Spend()) if end.name == "hbm_stacks"]
     assert (end.option, end.beyond) == (4, 6)
 
 
@@ -193,7 +194,7 @@ def test_a_reticle_exposes_one_die_and_not_another() -> None:
     assert parts() > 858.0
     found = [answered(one(dies), engine) for dies in (1, 2) for engine in ("boxes", "milp")]
     assert [result.status for result in found] == ["INFEASIBLE", "INFEASIBLE", "OPTIMAL", "OPTIMAL"]
-    members = clash(one(1), silent)
+    members = clash(one(1), unwatched)
     assert members is not None
     assert [(member.name, member.allowed) for member in members] == [("reticle", (pytest.approx(858e-6),))]
     assert answered(one(1, "budget.reticle=1100 mm^2"), "boxes").status == "OPTIMAL"

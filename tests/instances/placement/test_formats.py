@@ -12,13 +12,13 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.placement.question import PlacementQuestion, read_split
 from crossopt.instances.question import read, read_again
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.family import described
 from crossopt.solvers.placement.family import FAMILY
 from crossopt.solvers.placement.judge import judge
 from tests.every import every
 from tests.paths import reference
-from tests.solvers.placement.asking import answered, silent
+from tests.solvers.placement.asking import answered
 
 # Reading placement graphs: every fault with its place and remedy, units that cannot be right, and the published files.
 
@@ -238,7 +238,7 @@ def test_operators_are_written_out(tmp_path: Path) -> None:
     assert graph.cpu_time.tolist() == [20.0, 4.0, 1.0]
     assert graph.transfer.tolist() == [0.5, 0.5, 0.0]
     assert sorted(zip(graph.source.tolist(), graph.target.tolist(), strict=True)) == [(0, 1), (0, 2), (1, 2)]
-    result = answered(question, "auto", Limits(), silent)
+    result = answered(question, "auto", Limits(), unwatched)
     assert result.value == 4.0  # the second takes 3 ms, one input and one output of 0.5 ms; with the third on the CPU it would be 5 ms
     assert result.answer is not None
     assert result.answer.devices == {"first": "accelerator 1", "second": "accelerator 2", "third": "cpu 1"}

@@ -21,7 +21,7 @@ from crossopt.instances.question import read
 from crossopt.instances.sharding.network import Network, network_problem
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.instances.sharding.reading import read_problem
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.sharding.judge import weigh
 from tests.every import every
 from tests.instances.sharding.files import answered, checked
@@ -207,7 +207,7 @@ def _file(generated_folder: Path, text: str = GENERATED_SMALL) -> Path:
 def _optimum(generated_folder: Path) -> tuple[Any, Any]:
     """The question, which is the same in any folder, and its answer."""
     question = read(_file(generated_folder))
-    return question, answered(question, "auto", Limits(120.0), lambda progress: None)
+    return question, answered(question, "auto", Limits(120.0), unwatched)
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +230,7 @@ def test_the_optimum_is_no_worse_than_any_plan_of_megatron(generated_folder: Pat
 def test_large_layers_on_one_node_are_split_as_megatron_splits_them(tmp_path: Path) -> None:
     """Where weights are large and the batch is one sample, nothing is better than columns, heads, rows: Megatron's layer."""
     text = GENERATED_SMALL.replace("[2, 4]", "[4]").replace("global_batch: 16", "global_batch: 1").replace("hidden: 1024", "hidden: 8192")
-    result = answered(read(_file(tmp_path, text.replace("ffn: 4096", "ffn: 32768"))), "auto", Limits(120.0), lambda progress: None)
+    result = answered(read(_file(tmp_path, text.replace("ffn: 4096", "ffn: 32768"))), "auto", Limits(120.0), unwatched)
     assert result.details is not None
     ways = {choice.operator: choice.way for choice in result.details.choices}
     assert ways["queries, keys, values"] == "columns"
@@ -244,7 +244,7 @@ def test_large_layers_on_one_node_are_split_as_megatron_splits_them(tmp_path: Pa
 @pytest.mark.slow
 def test_plans_beside_an_answer_are_all_of_megatron_and_in_order(tmp_path: Path) -> None:
     """And what the strategies mean is said again."""
-    result = answered(read(_file(tmp_path)), "greedy", Limits(20.0), lambda progress: None)
+    result = answered(read(_file(tmp_path)), "greedy", Limits(20.0), unwatched)
     assert result.details is not None
     assert checked(result, tmp_path).refused == ()
     first, second, *others = result.baselines
@@ -260,7 +260,7 @@ def test_a_smaller_memory_costs_time(generated_folder: Path) -> None:
     assert free.value is not None
     limit = free.details.peak * 0.8
     tight = read(_file(generated_folder), (f"limit={limit} B",))
-    result = answered(tight, "auto", Limits(120.0), lambda progress: None)
+    result = answered(tight, "auto", Limits(120.0), unwatched)
     assert result.value is not None
     assert result.value >= free.value
     assert result.answer is not None

@@ -9,7 +9,7 @@ import pytest
 from crossopt.formulation.vipr import vipr_certificate
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.sharding import certificate as sharding
 from crossopt.solvers.vipr import check
 from tests.instances.sharding.files import answered
@@ -50,7 +50,7 @@ def test_a_result_is_exported_and_names_its_question(
 def test_strategies_after_their_reductions_have_a_certificate_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharding, "LARGEST", 0)
     question = ShardingQuestion(tiny(seed), "", "")
-    result = answered(question, "auto", Limits(60.0), lambda progress: None)
+    result = answered(question, "auto", Limits(60.0), unwatched)
     proof = sharding.integer_proof(question, result)
     if proof is None:  # forbidden pairs alone leave no choice
         assert result.value is None

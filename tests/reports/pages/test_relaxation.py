@@ -18,14 +18,10 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of, tables_on
 from crossopt.reports.facts.linear import from_json
 from crossopt.reports.sheets.codesign.relaxation import relaxation_tree
+from crossopt.solvers.answer import unwatched
 from crossopt.solvers.codesign.exhaustive import search
 from tests.paths import INSTANCES
 from tests.reports.look import looked_at
-
-
-def silent(progress: object) -> None:
-    del progress
-
 
 POWER, LESS = "budget.power=440 W", "budget.power=340 W"
 """With which the tree has several chips to rule out, or several plans."""
@@ -120,7 +116,7 @@ def test_where_the_model_has_no_solution_there_are_designs_and_none_is_below_the
             continue  # of chips alone: a chip that is chosen is none of those forbidden above it
         area, power = (part.split(" ", 2)[2] for part in node["choice"].split(", "))
         found = search(
-            read_instance(INSTANCES / "quickstart.yaml", (f"compute_area={area}", f"compute_power={power}", POWER, *CLOSED)), silent
+            read_instance(INSTANCES / "quickstart.yaml", (f"compute_area={area}", f"compute_power={power}", POWER, *CLOSED)), unwatched
         )
         looked_at += 1
         assert found.value is not None

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
-from crossopt.solvers.answer import Limits, Progress, Watch, result_in, to_text
+from crossopt.solvers.answer import Limits, Watch, result_in, to_text, unwatched
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.codesign.answer import DesignResult, Designs, EvaluatedDesigns
 from crossopt.solvers.codesign.family import FAMILY
@@ -14,17 +14,13 @@ WHOLE = Limits()
 """No limits at all."""
 
 
-def silent(progress: Progress) -> None:
-    del progress
-
-
 def answered(
-    question: Instance | Portfolio | MultiScaleQuestion, engine: str = "exhaustive", limits: Limits = WHOLE, watch: Watch = silent
+    question: Instance | Portfolio | MultiScaleQuestion, engine: str = "exhaustive", limits: Limits = WHOLE, watch: Watch = unwatched
 ) -> DesignResult:
     return solve(FAMILY, question, engine, limits, watch)
 
 
-def checked(result: DesignResult, watch: Watch = silent, cross_check: bool = False) -> Report:
+def checked(result: DesignResult, watch: Watch = unwatched, cross_check: bool = False) -> Report:
     return check(FAMILY, result, Path(), watch, cross_check)
 
 

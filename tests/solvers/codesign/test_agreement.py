@@ -17,7 +17,7 @@ from crossopt.instances.catalogue.registry import ladder
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import read_instance, read_single_scale
 from crossopt.instances.codesign.space import combinations, hardware_points
-from crossopt.solvers.answer import Progress
+from crossopt.solvers.answer import unwatched
 from crossopt.solvers.backends import backend
 from crossopt.solvers.codesign import engines, family
 from crossopt.solvers.codesign.answer import DesignResult
@@ -35,10 +35,6 @@ PROVED = 10_000_000
 """Plans up to which a solver's bound is always proved in whole numbers; beyond, pricing them one by one may take too long for it."""
 QUESTIONS, SHARE = 1000, 8
 CHOICES, OPTIONS = 5, 3
-
-
-def silent(progress: Progress) -> None:
-    del progress
 
 
 def modelled(instance: Instance) -> bool:
@@ -79,7 +75,7 @@ def agree_on(seed: int) -> tuple[float | None, int]:
     rounds = 0
     if modelled(instance):
         solver = ("highs", "cpsat")[seed // len(FORMS) % 2]
-        found = refine_among(instance, cold(instance), backend(solver), FORMS[form], LEAST_GAP, monotonic() + 300, silent)
+        found = refine_among(instance, cold(instance), backend(solver), FORMS[form], LEAST_GAP, monotonic() + 300, unwatched)
         assert found.stopped == "complete"
         assert agrees(found, true)
         rounds = found.rounds

@@ -105,10 +105,6 @@ QUESTIONS = {
 }
 
 
-def silent(progress: Progress) -> None:
-    """Look on."""
-
-
 def refuted(instance: Instance, cuts: Cuts, bound: float | None) -> tuple[str, ...]:
     """Why the tree does not prove the bound."""
     assert bound is not None
@@ -117,12 +113,12 @@ def refuted(instance: Instance, cuts: Cuts, bound: float | None) -> tuple[str, .
 
 @once
 def solved(instance: Instance, gap: float = 0.0) -> Found:
-    return search(instance, silent, Spend(gap=gap))
+    return search(instance, unwatched, Spend(gap=gap))
 
 
 def assert_as_the_oracle_says(instance: Instance) -> None:
     """The oracle's value, a design that has it when priced alone, and a tree of cuts that proves it."""
-    found, expected = solved(instance), exhaustive.search(instance, silent)
+    found, expected = solved(instance), exhaustive.search(instance, unwatched)
     assert (found.value, found.stopped, found.plans) == (expected.value, "complete", expected.space.plans)
     assert found.bound == (inf if expected.value is None else expected.value)
     assert (found.best is None) == (expected.value is None)
@@ -180,7 +176,7 @@ def test_the_random_questions_are_cut_and_some_have_no_design() -> None:
 
 
 def test_a_deadline_before_the_plans_are_looked_at_claims_no_bound() -> None:
-    found = search(QUICK, silent, Spend(deadline=monotonic()))
+    found = search(QUICK, unwatched, Spend(deadline=monotonic()))
     assert (found.stopped, found.bound) == ("time limit", None)
     assert found.value is not None
     assert found.best is not None
@@ -191,7 +187,7 @@ def test_a_search_without_time_for_the_plans_ends_with_the_design_that_was_known
     """At the start nothing is listed but the first block of groups, whose best one may be slower."""
     known = solved(RATED).best
     assert known is not None
-    found = search(RATED, silent, Spend(deadline=monotonic()), known)
+    found = search(RATED, unwatched, Spend(deadline=monotonic()), known)
     assert (found.best, found.value, found.bound) == (known, solved(RATED).value, None)
 
 
@@ -199,7 +195,7 @@ def test_a_known_design_over_a_limit_is_no_start() -> None:
     slow = expert_design(RATED)
     assert slow is not None
     hurried = replace(RATED, budget=replace(RATED.budget, step_time=0.5 * (verify(RATED, slow).details.step_time)))
-    assert search(hurried, silent, Spend(), slow).value == search(hurried, silent, Spend()).value
+    assert search(hurried, unwatched, Spend(), slow).value == search(hurried, unwatched, Spend()).value
 
 
 @pytest.mark.parametrize("engine", ["boxes", "milp"])
@@ -243,7 +239,7 @@ def test_designs_too_close_to_call_are_counted_where_runs_came_after_the_constan
 
 def test_too_many_groups_to_keep_are_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_boxes, "CACHED", 0)
-    again, found = search(QUICK, silent, Spend()), solved(QUICK)
+    again, found = search(QUICK, unwatched, Spend()), solved(QUICK)
     assert (again.best, again.value, again.bound, again.promising, again.cuts) == (
         found.best,
         found.value,
@@ -429,12 +425,12 @@ def all_plans(instance: Instance) -> tuple[AnyPlans, Array]:
 
 def searched(instance: Instance, start: Incumbent = NOTHING, spend: Spend | None = None) -> PlanSearch:
     space = grid(instance)
-    return branch(instance, space, root_node(instance), *all_plans(instance), start, silent, spend or Spend())
+    return branch(instance, space, root_node(instance), *all_plans(instance), start, unwatched, spend or Spend())
 
 
 @cache
 def quick_value() -> float:
-    value = solve(QUICK, silent, Spend()).value
+    value = solve(QUICK, unwatched, Spend()).value
     assert value is not None
     return value
 
@@ -453,7 +449,7 @@ def test_an_interrupt_in_the_midst_of_a_box_loses_none_of_its_plans(calls: int, 
     for module in (engine, descent):
         monkeypatch.setattr(module, "values_of", impatient)
     space = grid(QUICK)
-    found = branch(QUICK, space, root_node(QUICK), *plans, NOTHING, silent, Spend())
+    found = branch(QUICK, space, root_node(QUICK), *plans, NOTHING, unwatched, Spend())
     assert found.stopped == "interrupted"
     assert found.bound <= best
     assert reread(QUICK, tuple(cuts_of(found.root)), found.bound).faults == ()
@@ -617,7 +613,7 @@ def test_without_the_look_a_false_bound_would_be_told(monkeypatch: pytest.Monkey
     """The best design has few stacks; the best chip of the box of all chips has many, and every plan is slower there."""
     slower_with("stacks", monkeypatch)
     instance = ask(TINY_FREE, "compute_area=400 mm^2", "compute_power=100 W")
-    true, space = exhaustive_search(instance, silent).value, grid(instance)
+    true, space = exhaustive_search(instance, unwatched).value, grid(instance)
     bound = min(float(values_of(instance, corners(instance, space, full_box(space)), plans).min()) for plans in plan_blocks(instance))
     assert true is not None
     assert bound > true
@@ -635,7 +631,7 @@ def test_a_tree_is_no_proof_where_bounds_are_none(monkeypatch: pytest.MonkeyPatc
 def test_a_host_too_small_for_a_plan_hides_it_from_no_look() -> None:
     """Without limits there is room for what it offloads as well."""
     instance = ask(TINY_FREE, "workload.model=gpt3-13b", "cluster.host={memory: 1 MiB, bandwidth: 20 GB/s}", "offload=[all]", "pipeline=1")
-    assert exhaustive_search(instance, silent).value is None
+    assert exhaustive_search(instance, unwatched).value is None
     space, free = grid(instance), guard._without_limits(instance)
     assert all(np.isfinite(values_of(free, corners(free, space, full_box(space)), plans)).all() for plans in plan_blocks(free))
     refuse_broken_bounds(instance)

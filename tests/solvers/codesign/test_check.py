@@ -49,7 +49,7 @@ from tests.solvers.codesign.editing import Path as KeyPath
 from tests.solvers.codesign.editing import accepted_edits, at, edited, leaves, refused
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 from tests.solvers.codesign.several_questions import TWO, several
-from tests.solvers.codesign.test_linear import WIDE, agrees, cold, silent
+from tests.solvers.codesign.test_linear import WIDE, agrees, cold
 from tests.solvers.codesign.test_open_clusters import FIXED
 
 # Checking: a fresh result is accepted, and no figure of it can be edited without a reason to refuse it.
@@ -694,7 +694,7 @@ def quickstart() -> Instance:
 
 
 def with_backend(solve: Backend, within: float | None = None) -> Refined:
-    return refine(quickstart(), solve, FORMS["strong"], LEAST_GAP, 60.0, silent, within=within)
+    return refine(quickstart(), solve, FORMS["strong"], LEAST_GAP, 60.0, unwatched, within=within)
 
 
 def crash(*given: object) -> None:
@@ -767,7 +767,7 @@ def test_a_bound_above_a_design_that_is_found_later_is_refused() -> None:
         return answer if answer.bound is None else replace(answer, bound=3 * answer.bound)
 
     with pytest.raises(SolverError, match="returned an invalid result: its bound on the step time is"):
-        loop.refine_among(instance, cold(instance), solve, FORMS["strong"], LEAST_GAP, time.monotonic() + 60, silent)
+        loop.refine_among(instance, cold(instance), solve, FORMS["strong"], LEAST_GAP, time.monotonic() + 60, unwatched)
 
 
 def test_a_solver_that_gives_up_leaves_the_design_and_a_bound_without_a_proof() -> None:
@@ -796,12 +796,12 @@ def test_no_solver_is_asked_when_the_time_is_up_and_each_gets_what_is_left(name:
     instance = quickstart()
     left = loop.survivors(instance, float("inf"))
     monkeypatch.setattr(loop, "monotonic", clock)
-    full = loop.refine_among(instance, left, solve, FORMS["strong"], LEAST_GAP, 1e6, silent)
+    full = loop.refine_among(instance, left, solve, FORMS["strong"], LEAST_GAP, 1e6, unwatched)
     assert agrees(full, full.value)
     count, now[0] = len(asked), 1000.0
     asked.clear()
     deadline = last[0] - 3.0
-    found = loop.refine_among(instance, left, solve, FORMS["strong"], LEAST_GAP, deadline, silent)
+    found = loop.refine_among(instance, left, solve, FORMS["strong"], LEAST_GAP, deadline, unwatched)
     assert found.stopped == "time limit"
     assert 0 < len(asked) < count
     assert asked == sorted(asked, reverse=True)

@@ -86,7 +86,7 @@ QUESTIONS = {
 }
 
 
-def silent(progress: Progress) -> None:
+def plausible(progress: Progress) -> None:
     assert 0.0 < share_done(progress) <= 1.0
 
 
@@ -146,7 +146,7 @@ def assert_found(instance: Instance, found: Found, expected: dict[Candidate, flo
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_the_oracle_agrees_with_a_plain_loop_over_every_design(name: str) -> None:
     instance = QUESTIONS[name]
-    found, expected = search(instance, silent), values_one_by_one(instance)
+    found, expected = search(instance, plausible), values_one_by_one(instance)
     assert_found(instance, found, expected)
     assert found.space.designs == sum(1 for _ in every_candidate(instance))
     assert found.stopped == "complete"
@@ -171,7 +171,7 @@ def test_the_oracle_agrees_with_a_plain_loop_on_random_questions(seeds: tuple[in
 def assert_the_oracle_agrees_with_a_plain_loop(seed: int) -> None:
     """Dense and sparse models, fixed and free hardware, all three objectives, loose and hard budgets."""
     instance = random_question(seed)
-    found, expected = search(instance, silent), values_one_by_one(instance)
+    found, expected = search(instance, plausible), values_one_by_one(instance)
     if expected:
         assert_found(instance, found, expected)
     else:
@@ -242,13 +242,13 @@ def test_chips_of_which_none_can_be_built_are_the_conflict() -> None:
 def test_the_size_of_the_blocks_does_not_matter(
     name: str, prices: int, points: int, combinations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = search(QUESTIONS[name], silent)
+    usual = search(QUESTIONS[name], plausible)
     monkeypatch.setattr(engine, "PRICES", prices)
     monkeypatch.setattr(engine, "_POINTS", points)
     monkeypatch.setattr(space, "_FEW", 0)
     monkeypatch.setattr(space, "_COMBINATIONS", combinations)
     monkeypatch.setattr(space, "_KERNEL_COMBINATIONS", combinations)
-    small = search(QUESTIONS[name], silent)
+    small = search(QUESTIONS[name], plausible)
     assert (small.value, small.space, small.conflicts) == (usual.value, usual.space, usual.conflicts)
 
 
@@ -264,7 +264,7 @@ def test_of_equal_designs_the_first_one_is_kept_and_all_are_counted() -> None:
             "placement=[tensor-context-data-pipeline, tensor-context-pipeline-data]",
         ),
     )
-    found = search(instance, silent)
+    found = search(instance, plausible)
     assert (found.space.feasible, found.space.ties) == (2, 2)
     assert found.best == next(every_candidate(instance))
 
@@ -298,7 +298,7 @@ def test_an_interrupt_returns_the_best_design_so_far_verified_and_without_a_clai
     assert result.answer is not None
     assert result.proof is None
     assert result.value is not None
-    assert result.value >= (search(QUESTIONS["free"], silent).value or 0.0)
+    assert result.value >= (search(QUESTIONS["free"], plausible).value or 0.0)
 
 
 def test_progress_grows_to_the_whole_and_counts_every_design(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,8 +363,8 @@ def test_an_enumeration_that_the_full_model_contradicts_tells_no_bound(monkeypat
 
 def test_the_best_design_of_a_larger_space_is_never_worse() -> None:
     """More options can only help: the narrow question's designs are all in the wide one."""
-    narrow = search(read_instance(INSTANCES / "tiny.yaml"), silent).value
-    wide = search(read_instance(INSTANCES / "tiny.yaml", ("microbatch=[1, 2, 4, 8]", "overlap=[none, data]")), silent).value
+    narrow = search(read_instance(INSTANCES / "tiny.yaml"), plausible).value
+    wide = search(read_instance(INSTANCES / "tiny.yaml", ("microbatch=[1, 2, 4, 8]", "overlap=[none, data]")), plausible).value
     assert narrow is not None
     assert wide is not None
     assert wide <= narrow
@@ -377,7 +377,7 @@ def test_some_choices_differ_near_the_best_and_others_do_not() -> None:
     """The comparison with a plain loop says little unless both happen, for chips and for plans."""
     kinds = set()
     for seed in SEEDS:
-        found = search(random_question(seed), silent)
+        found = search(random_question(seed), plausible)
         for choice in found.space.near:
             near = len(choice.within((found.value or 0.0) * 1.05))
             kinds.add((choice.name in dict(random_question(seed).plan_options), near == 1, near == choice.of))
@@ -393,7 +393,7 @@ def test_designs_within_the_error_are_counted_however_large_it_is(error: float, 
     instance = QUESTIONS["tiny"]
     assert isinstance(instance.hardware, Hardware)
     wide = replace(instance, hardware=replace(instance.hardware, error=error))
-    found, expected = search(wide, silent), values_one_by_one(instance)
+    found, expected = search(wide, plausible), values_one_by_one(instance)
     assert_found(wide, found, expected)
     assert found.space.error == error
     assert found.space.within_error is not None
@@ -404,10 +404,10 @@ def test_the_error_is_the_calibrations_and_there_is_none_where_nothing_was_measu
     """The V100 and free chips were not fitted, newer devices carry constants of another; nobody measured energies."""
     calibration = device("a100-80g").calibration
     assert calibration is not None
-    assert search(QUESTIONS["tiny"], silent).space.error == calibration.error
-    assert search(QUESTIONS["free"], silent).space.error is None
+    assert search(QUESTIONS["tiny"], plausible).space.error == calibration.error
+    assert search(QUESTIONS["free"], plausible).space.error is None
     for setting in ("hardware=h100-sxm", "objective=energy_per_token", "efficiency={matrix: 0.8}"):
-        space = search(read_instance(INSTANCES / "tiny.yaml", (setting,)), silent).space
+        space = search(read_instance(INSTANCES / "tiny.yaml", (setting,)), plausible).space
         assert (space.error, space.within_error) == (None, None), setting
 
 

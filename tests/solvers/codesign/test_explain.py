@@ -39,13 +39,9 @@ from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_
 TINY = str(INSTANCES / "tiny.yaml")
 
 
-def silent(progress: object) -> None:
-    del progress
-
-
 @once
 def explain_value_of(instance: Instance) -> float | None:
-    return search(instance, silent, Spend()).value
+    return search(instance, unwatched, Spend()).value
 
 
 def names(members: tuple[Member, ...] | None) -> list[str]:
@@ -55,7 +51,7 @@ def names(members: tuple[Member, ...] | None) -> list[str]:
 
 def test_a_model_that_is_too_large_clashes_with_the_memory_alone() -> None:
     """GPT-3 175B on eight devices: 175e9 weights of at least 18 bytes with their optimizer state and gradients are 394 GB a device."""
-    members = clash(read_instance(INSTANCES / "tiny.yaml", ("workload.model=gpt3-175b",)), silent)
+    members = clash(read_instance(INSTANCES / "tiny.yaml", ("workload.model=gpt3-175b",)), unwatched)
     assert names(members) == [MEMORY]
     assert members is not None
     assert members[0].allowed == pytest.approx((79.1 * 2**30,))
@@ -64,20 +60,20 @@ def test_a_model_that_is_too_large_clashes_with_the_memory_alone() -> None:
 
 def test_choices_that_keep_a_model_in_too_few_pieces_are_told_with_the_memory() -> None:
     settings = ("pipeline=[1, 2, 4]", "zero=0", "tensor=[1, 2, 4, 8]")
-    members = clash(read_instance(INSTANCES / "gpt3-175b-1024xa100.yaml", settings), silent)
+    members = clash(read_instance(INSTANCES / "gpt3-175b-1024xa100.yaml", settings), unwatched)
     assert names(members) == [MEMORY, "tensor", "pipeline", "zero"]
 
 
 def test_a_host_without_room_clashes_with_offloading_and_nothing_is_warned_of() -> None:
     text = TINY_FREE.partition("technology:")[0] + "hardware: a100-80g\nchoices: {offload: [activations, all], data: divisors}\n"
     settings = ("cluster.host={memory: 1 MiB, bandwidth: 4 GB/s}", "workload.global_batch=16", "cluster.devices=4")
-    members = clash(ask(text, *settings), silent)
+    members = clash(ask(text, *settings), unwatched)
     assert members is not None
     assert "offload" in {member.name for member in members}
 
 
 def test_a_budget_that_no_chip_keeps_is_told_with_the_least_that_one_takes() -> None:
-    members = clash(ask(TINY_FREE, "budget.power=50 W"), silent)
+    members = clash(ask(TINY_FREE, "budget.power=50 W"), unwatched)
     assert names(members) == ["power"]
     assert members is not None
     assert members[0].least is not None
@@ -99,7 +95,7 @@ def hopeless(seed: int) -> Instance:
 
 @once
 def clash_in(instance: Instance) -> tuple[Member, ...] | None:
-    return clash(instance, silent)
+    return clash(instance, unwatched)
 
 
 @pytest.mark.slow
@@ -128,7 +124,7 @@ def test_there_are_random_clashes_of_several_kinds() -> None:
 
 def test_more_of_a_budget_is_worth_what_the_question_with_more_of_it_says() -> None:
     instance = ask(TINY_FREE, "budget.power=300 W")
-    reliefs = {one.name: one for one in relief(instance, answered(instance), silent, Spend())}
+    reliefs = {one.name: one for one in relief(instance, answered(instance), unwatched, Spend())}
     assert reliefs["power"].value == explain_value_of(ask(TINY_FREE, f"budget.power={300.0 * 1.1!r} W"))
 
 
@@ -139,11 +135,11 @@ def test_a_limit_that_a_range_stops_says_so_with_what_both_together_buy() -> Non
     chosen = (*chosen, "budget={die_area: 600 mm^2, power: 400 W}")
     instance = ask(TINY_FREE, model, *chosen)
     result = answered(instance)
-    ends = range_ends(instance, result, silent, Spend())
+    ends = range_ends(instance, result, unwatched, Spend())
     assert [(end.name, end.beyond, end.value) for end in ends] == [("compute_area", pytest.approx(3.4e-4), result.value)]
     alone = Relief("die_area", 600e-6, 660e-6, explain_value_of(ask(TINY_FREE, model, *chosen, f"budget.die_area={600 * 1.1!r} mm^2")))
     assert alone.value == result.value
-    [stopped] = with_stops(instance, result, (alone,), ends, silent, Spend())
+    [stopped] = with_stops(instance, result, (alone,), ends, unwatched, Spend())
     both = explain_value_of(ask(TINY_FREE, model, *chosen, "compute_area=[300 mm^2, 340 mm^2]", f"budget.die_area={600 * 1.1!r} mm^2"))
     assert [(end.name, end.value) for end in stopped.stopped_by] == [("compute_area", both)]
     assert both is not None
@@ -236,7 +232,7 @@ def test_a_part_that_nobody_opened_is_asked_with_a_tenth_more_and_less() -> None
     instance = ask(TINY_FREE)
     free = instance.hardware
     assert isinstance(free, FreeHardware)
-    found = unopened(instance, answered(instance), silent, Spend())
+    found = unopened(instance, answered(instance), unwatched, Spend())
     assert {one.name for one in found}.isdisjoint({*dict(free.options), "hbm_area", "hbm_power"})
     seen = [one for one in found if one.name == "node_network_power"]
     assert [one.more for one in seen] == [True, False]
@@ -350,7 +346,7 @@ def solved(instance: Instance) -> DesignResult:
 
 
 def found_near(instance: Instance, gap: float, deadline: float = float("inf")) -> Near:
-    near = near_optimum(instance, solved(instance), gap, silent, deadline)
+    near = near_optimum(instance, solved(instance), gap, unwatched, deadline)
     assert near is not None
     return near
 
@@ -365,7 +361,7 @@ def known_near(instance: Instance, gap: float, few: int) -> Near:
 
 @once
 def enumerated(instance: Instance) -> Found:
-    return exhaustive_search(instance, silent)
+    return exhaustive_search(instance, unwatched)
 
 
 def counted(instance: Instance, limit: float) -> dict[str, set[object]]:
@@ -429,7 +425,7 @@ def test_short_of_time_nothing_false_is_said(looks: int, monkeypatch: pytest.Mon
     expected = counted(instance, known_near(instance, 0.05, 8).limit)
     result, clock = solved(instance), iter([0.0] * looks)
     monkeypatch.setattr(module, "monotonic", lambda: next(clock, 100.0))
-    near = near_optimum(instance, result, 0.05, silent, 50.0)
+    near = near_optimum(instance, result, 0.05, unwatched, 50.0)
     assert near is not None
     for known in near.choices:
         assert options_of(known, known.occur) <= expected[known.name]
@@ -459,7 +455,7 @@ def test_an_interrupt_leaves_what_is_known(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_nothing_is_said_without_a_proved_optimum() -> None:
     result = answered(SMALL[1], "boxes", Limits(seconds=0.0))
-    assert near_optimum(SMALL[1], result, 0.01, silent, float("inf")) is None
+    assert near_optimum(SMALL[1], result, 0.01, unwatched, float("inf")) is None
     assert "not known, as the optimum was not proved in time" in near_text(None, 0.01)
 
 

@@ -31,7 +31,7 @@ from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.reports.cli import USAGE, main
 from crossopt.reports.commands.console import INFEASIBLE, NO_DESIGN
 from crossopt.solvers import backends
-from crossopt.solvers.answer import Limits, Progress, to_text
+from crossopt.solvers.answer import Limits, Progress, to_text, unwatched
 from crossopt.solvers.backends import Backend, Spend, backend
 from crossopt.solvers.backends.answer import Answer
 from crossopt.solvers.backends.milp import Fractional, relaxation
@@ -77,10 +77,6 @@ WIDE = (
 )
 
 
-def silent(progress: Progress) -> None:
-    del progress
-
-
 def step_time_question(seed: int) -> Instance:
     return replace(random_question(seed), objective="step_time")
 
@@ -96,7 +92,7 @@ def cold(instance: Instance) -> Survivors:
 
 
 def from_cold(instance: Instance, solver: str, form: str = "strong") -> Refined:
-    return refine_among(instance, cold(instance), backend(solver), FORMS[form], LEAST_GAP, time.monotonic() + 120, silent)
+    return refine_among(instance, cold(instance), backend(solver), FORMS[form], LEAST_GAP, time.monotonic() + 120, unwatched)
 
 
 def agrees(found: Refined | DesignResult, true: float | None) -> bool:
@@ -120,7 +116,7 @@ def solved(instance: Instance, engine: str = "milp") -> DesignResult:
 @pytest.mark.parametrize("seed", FREE[4:7])
 def test_both_solvers_agree_with_counting_from_a_cold_start(seed: int) -> None:
     instance = step_time_question(seed)
-    true = search(instance, silent).value
+    true = search(instance, unwatched).value
     assert all(agrees(from_cold(instance, solver), true) for solver in SOLVERS.values())
 
 
@@ -148,7 +144,7 @@ def test_without_prices_the_integer_model_does_all_the_work(form: str, solver: s
     monkeypatch.setattr(loop, "screening_bounds", lambda chip, several, needs, below: unpriced(chip, needs))
     instance = QUICK
     left = survivors(instance, float("inf"))
-    found = refine_among(instance, left, backend(solver), FORMS[form], LEAST_GAP, time.monotonic() + 120, silent)
+    found = refine_among(instance, left, backend(solver), FORMS[form], LEAST_GAP, time.monotonic() + 120, unwatched)
     assert agrees(found, solved(instance, "boxes").value)
     assert found.rounds > 2
     assert found.plans == len(left.plans)
@@ -261,7 +257,7 @@ def test_plans_that_are_priced_block_by_block_are_priced_the_same(monkeypatch: p
     found = []
     for size in (1024, 16):
         monkeypatch.setattr(loop, "_PRICED_BLOCK", size)
-        refined = refine_among(instance, left, backend("highs"), FORMS["strong"], LEAST_GAP, time.monotonic() + 120, silent, within=0.05)
+        refined = refine_among(instance, left, backend("highs"), FORMS["strong"], LEAST_GAP, time.monotonic() + 120, unwatched, within=0.05)
         found.append((refined.value, refined.bound, refined.plans, refined.tangents, refined.rounds, refined.least))
     assert found[0] == found[1]
     assert len(left.plans) > 2 * 16
@@ -280,7 +276,7 @@ def rest_of(model: Model) -> Callable[[Fixed, float], tuple[Values, int] | None]
 
 
 def explored(model: Model, most: int = 10_000) -> Explored:
-    return explore(model, relaxation(model), rest_of(model), silent, inf, most)
+    return explore(model, relaxation(model), rest_of(model), unwatched, inf, most)
 
 
 def drawn(random: Random) -> Model:
@@ -364,7 +360,7 @@ def test_what_stops_it_leaves_a_bound_below_the_optimum() -> None:
                 raise error
             return relax(fixed, seconds)
 
-        return explore(model, three, rest_of(model), silent, inf, 100)
+        return explore(model, three, rest_of(model), unwatched, inf, 100)
 
     for error, word in ((KeyboardInterrupt, "interrupted"), (TimeoutError, "time limit")):
         found = stopping(error)
@@ -400,7 +396,7 @@ def hold(data: dict[str, Any], best: float) -> None:
 
 def test_the_command_prints_fractions_and_tree_and_draws_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "question.yaml").write_text(TINY_FREE, encoding="utf-8")
-    data, best = explained(tmp_path / "question.yaml", tmp_path), boxes_search(ask(TINY_FREE), silent, SearchSpend()).value
+    data, best = explained(tmp_path / "question.yaml", tmp_path), boxes_search(ask(TINY_FREE), unwatched, SearchSpend()).value
     assert best is not None
     hold(data, best)
     told = capsys.readouterr().out
@@ -417,7 +413,7 @@ def test_the_gap_of_the_quickstart_is_closed_by_branching(tmp_path: Path, capsys
     """With 340 W, as the root is the optimum with 400."""
     path = tmp_path / "less.yaml"
     path.write_text((INSTANCES / "quickstart.yaml").read_text(encoding="utf-8").replace("power: 400 W", "power: 340 W"), encoding="utf-8")
-    data, best = explained(path, tmp_path), boxes_search(read_instance(path), silent, SearchSpend()).value
+    data, best = explained(path, tmp_path), boxes_search(read_instance(path), unwatched, SearchSpend()).value
     assert best is not None
     hold(data, best)
     assert len(data["nodes"]) > 10
@@ -470,7 +466,7 @@ def certified(instance: Instance, bound: float) -> WholeProof | None:
     """A proof of a bound, from the best design."""
     result = solved(instance)
     assert result.answer is not None
-    return certify_bound(instance, candidate_in(instance, result.answer.design), result.value, bound, 60.0, silent)
+    return certify_bound(instance, candidate_in(instance, result.answer.design), result.value, bound, 60.0, unwatched)
 
 
 LARGER = ("quickstart", "small", "gpt3-175b-pathfinding-7nm")
@@ -503,7 +499,7 @@ def test_a_check_counts_what_the_solvers_found_and_tells_nothing(engine: str, na
 )
 def test_proofs_of_small_questions_hold_and_agree_with_counting(engine: str, seed: int) -> None:
     instance = step_time_question(seed)
-    result, true = solved(instance, engine), search(instance, silent).value
+    result, true = solved(instance, engine), search(instance, unwatched).value
     report = check_answer(FAMILY, again(result), instance)
     assert isinstance(result.proof, Exact)
     assert (report.accepted, report.unverified) == (True, False)

@@ -17,6 +17,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.sheets.front import front_sheet
 from crossopt.reports.sheets.sheet import Bound, Column, Table
+from crossopt.solvers.answer import unwatched
 from crossopt.solvers.codesign import exhaustive
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_of
 from crossopt.solvers.codesign.boxes.branch import Spend
@@ -28,7 +29,7 @@ from crossopt.solvers.fronts import Front, front
 from crossopt.solvers.proofs import Enumerated
 from tests.extent import some
 from tests.paths import INSTANCES
-from tests.solvers.codesign.asking import answered, checked, silent
+from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.plain_prices import designs_of
 from tests.solvers.codesign.questions import TINY_FREE, ask, random_question
 from tests.solvers.codesign.test_fronts import FIXED
@@ -44,7 +45,7 @@ def auto(instance: Instance) -> DesignResult:
 
 def timed(instance: Instance, share: float) -> Instance:
     """The question with a limit on the step time, between the least and a multiple of it."""
-    least = exhaustive.search(replace(instance, objective="step_time"), silent).value
+    least = exhaustive.search(replace(instance, objective="step_time"), unwatched).value
     return instance if least is None else replace(instance, budget=replace(instance.budget, step_time=least * share))
 
 
@@ -57,7 +58,7 @@ def test_boxes_and_enumeration_agree_on_every_objective_with_a_limit_on_the_time
 
 def assert_boxes_and_enumeration_agree(objective: str, seed: int) -> None:
     instance = timed(replace(random_question(seed), objective=objective), 1.0 + 0.15 * (seed % 4))
-    one, other = search(instance, silent, Spend()), exhaustive.search(instance, silent)
+    one, other = search(instance, unwatched, Spend()), exhaustive.search(instance, unwatched)
     assert one.value == other.value
     if one.best is not None:
         verdict = verify(instance, one.best)
@@ -69,7 +70,7 @@ def assert_boxes_and_enumeration_agree(objective: str, seed: int) -> None:
 def test_a_limit_on_the_step_time_costs_what_the_least_time_is_above_it() -> None:
     """With the least step time as the limit there is a design, below it there is none, and the conflict says by how much."""
     instance = ask(TINY_FREE)
-    least = exhaustive.search(instance, silent).value
+    least = exhaustive.search(instance, unwatched).value
     assert least is not None
     within = replace(instance, objective="power", budget=replace(instance.budget, step_time=least))
     assert auto(within).status == "OPTIMAL"
@@ -87,7 +88,7 @@ def test_the_worst_step_time_is_that_of_the_slowest_constants() -> None:
     assert evaluation is not None
     assert result.value == evaluation.likely_by_constants[1] > evaluation.step_time
     assert checked(result).accepted
-    found = exhaustive.search(instance, silent)
+    found = exhaustive.search(instance, unwatched)
     assert found.value == result.value
     assert found.best is not None
     design = design_of(instance, found.best)
@@ -131,7 +132,7 @@ def test_boxes_and_enumeration_agree_on_the_cost_of_a_run(seeds: range) -> None:
         drawn = random_question(seed)
         goal = Goal(1e12, int(drawn.workload.tokens), drawn.cluster.devices, rent=1.0 + seed / 7.0, lasting=1.0 - 0.03 * (seed % 3))
         instance = replace(drawn, objective="run_cost", goal=goal)
-        one, other = search(instance, silent, Spend()), exhaustive.search(instance, silent)
+        one, other = search(instance, unwatched, Spend()), exhaustive.search(instance, unwatched)
         assert one.value == other.value
         if one.best is not None:
             assert verify(instance, one.best).value == one.value
@@ -231,7 +232,7 @@ def test_boxes_and_enumeration_agree_on_the_worst_step_time_of_free_chips(seeds:
 
 def assert_they_agree_on_the_worst_step_time(seed: int) -> None:
     instance = timed(robust_question(seed), 1.0 + 0.15 * (seed % 4))
-    one, other = search(instance, silent, Spend()), exhaustive.search(instance, silent)
+    one, other = search(instance, unwatched, Spend()), exhaustive.search(instance, unwatched)
     assert one.value == other.value
     if one.best is not None:
         verdict = verify(instance, one.best)

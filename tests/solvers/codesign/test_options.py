@@ -20,7 +20,7 @@ from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import allows, hardware_points, plan_blocks
 from crossopt.instances.codesign.stacks.table import Machine
 from crossopt.instances.errors import InstanceError
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import check
 from crossopt.solvers.codesign import exhaustive
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, Designs, answer_of
@@ -39,7 +39,7 @@ from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import again, answered, checked
 from tests.solvers.codesign.questions import TINY_FREE, ask
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, several
-from tests.solvers.codesign.test_objectives import silent, timed
+from tests.solvers.codesign.test_objectives import timed
 from tests.solvers.codesign.wide_questions import wide_text
 from tests.stack_questions import STACK_NAMES, stack_question
 
@@ -425,8 +425,8 @@ def test_boxes_and_enumeration_agree_under_several_sets(seeds: Iterable[int]) ->
 
 def assert_they_agree(seed: int) -> bool:
     instance = timed(ask(wide_text(seed, choices=5, options=3), WORST, WRITTEN), 1.5)
-    one, other = search(instance, silent, Spend()), exhaustive.search(instance, silent)
-    alone = exhaustive.search(replace(instance, others=()), silent)
+    one, other = search(instance, unwatched, Spend()), exhaustive.search(instance, unwatched)
+    alone = exhaustive.search(replace(instance, others=()), unwatched)
     assert one.value == other.value
     if one.best is not None:
         assert verify(instance, one.best).value == one.value

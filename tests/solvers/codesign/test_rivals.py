@@ -58,14 +58,10 @@ SMALL = {
 }
 
 
-def silent(progress: object) -> None:
-    del progress
-
-
 @pytest.mark.parametrize("path", SMALL.values(), ids=SMALL)
 def test_the_rule_never_beats_the_optimum(path: Path) -> None:
     instance = read_instance(path)
-    optimum, chosen = search(instance, silent).value, expert_design(instance)
+    optimum, chosen = search(instance, unwatched).value, expert_design(instance)
     assert optimum is not None
     assert chosen is not None
     assert verify(instance, chosen).value >= optimum
@@ -75,7 +71,7 @@ def test_the_rule_never_beats_the_optimum(path: Path) -> None:
 @every("seed", range(20))
 def test_the_rule_keeps_every_limit_or_gives_no_design(seed: int) -> None:
     instance = random_question(seed)
-    found, chosen = search(instance, silent), expert_design(instance)
+    found, chosen = search(instance, unwatched), expert_design(instance)
     if chosen is None:
         return
     verdict = verify(instance, chosen)
@@ -183,7 +179,7 @@ def test_the_size_of_the_blocks_does_not_change_the_rule(seed: int, monkeypatch:
 @pytest.mark.parametrize("name", ["expert", "plan-only", "hardware-only"])
 def test_rivals_claim_no_proof_and_lie_between_the_rule_and_the_optimum(name: str) -> None:
     instance = ask(TINY_FREE)
-    result, optimum, chosen = answered(instance, name), search(instance, silent).value, expert_design(instance)
+    result, optimum, chosen = answered(instance, name), search(instance, unwatched).value, expert_design(instance)
     assert (result.status, result.proved, result.bound, result.gap, result.baselines) == ("FEASIBLE", False, None, None, ())
     assert result.value is not None
     assert optimum is not None
@@ -360,7 +356,7 @@ def recipes_planned(instance: Instance) -> Plan:
 @pytest.mark.parametrize("path", SMALL.values(), ids=SMALL)
 def test_the_best_recipe_is_between_the_expert_and_the_optimum(path: Path) -> None:
     instance = read_instance(path)
-    optimum, chosen, usual = search(instance, silent).value, recipes_design(instance), expert_design(instance)
+    optimum, chosen, usual = search(instance, unwatched).value, recipes_design(instance), expert_design(instance)
     assert optimum is not None
     assert chosen is not None
     assert usual is not None
@@ -379,7 +375,7 @@ def assert_a_fair_rival(seed: int) -> None:
     if chosen is None:
         assert usual is None
         return
-    verdict, found = verify(instance, chosen), search(instance, silent)
+    verdict, found = verify(instance, chosen), search(instance, unwatched)
     assert verdict.accepted
     assert found.value is not None
     assert found.value <= verdict.value
@@ -537,7 +533,7 @@ def test_several_workloads_have_a_recipe_each() -> None:
 
 def test_the_recipes_mind_a_limit_on_the_step_time() -> None:
     """Unlike the expert rule they are priced before one is chosen, and one within it comes before a better one over it."""
-    fastest = search(ask(TINY_FREE), silent).value
+    fastest = search(ask(TINY_FREE), unwatched).value
     assert fastest is not None
     for share in (1.0, 1.1, 1.5, 3.0):
         instance = ask(TINY_FREE, "objective=power", f"budget.step_time={share * fastest!r} s")
@@ -564,7 +560,7 @@ A100 = INSTANCES / "gpt3-175b-1024xa100.yaml"
 @pytest.mark.parametrize("seed", range(10))
 def test_the_rules_keep_every_limit_or_give_no_design(seed: int) -> None:
     instance = random_question(seed)
-    optimum, point = search(instance, silent).value, expert_point(instance)
+    optimum, point = search(instance, unwatched).value, expert_point(instance)
     for chosen in (fsdp_design(instance), pipedream_design(instance)):
         if chosen is not None:
             verdict = verify(instance, chosen)

@@ -11,7 +11,7 @@ from crossopt.crossflow.plan import Plan, Plans, table
 from crossopt.instances.codesign.boxes import full_box, point_number
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, candidate_in
 from crossopt.solvers.codesign.baselines import searchers
 from crossopt.solvers.codesign.baselines import searchers as space_of_designs
@@ -45,10 +45,6 @@ OF_OTHERS = SAMPLERS
 WIDE = ("compute_area={from: 20 mm^2, to: 500 mm^2, count: 500}", "compute_power={from: 10 W, to: 100 W, count: 500}")
 
 
-def silent(progress: object) -> None:
-    del progress
-
-
 def found(name: str, instance: Instance, seed: int = 0, seconds: float = float("inf")) -> DesignResult:
     return answered(instance, name, Limits(seconds, seed))
 
@@ -61,7 +57,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @cache
 def optimum(seed: int) -> float | None:
-    return search(random_question(seed), silent).value
+    return search(random_question(seed), unwatched).value
 
 
 @cache
@@ -105,7 +101,7 @@ def test_some_of_the_questions_above_have_designs_and_some_have_none() -> None:
 def test_with_patience_the_optimum_of_a_small_question_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searchers, "_ROUNDS", 8)
     instance = ask(TINY_FREE)
-    assert found(name, instance).value == search(instance, silent).value
+    assert found(name, instance).value == search(instance, unwatched).value
 
 
 def test_a_setting_that_one_plan_alone_has_otherwise_tells_plans_apart() -> None:
@@ -148,14 +144,14 @@ def test_engines_that_prove_start_cold_too(engine: str, monkeypatch: pytest.Monk
     for start in ("recipe", "cold"):
         words = list[str]()
         result = answered(instance, engine, Limits(start=start), lambda progress: words.append(progress.label))  # noqa: B023
-        assert result.value == search(instance, silent).value
+        assert result.value == search(instance, unwatched).value
         seen.append(" ".join(words))
     assert ["begins with the design by" in text for text in seen] == [True, False]
 
 
 def test_a_cold_start_on_a_given_chip_takes_that_chip() -> None:
     instance = ask(TINY_FREE, "compute_area=200 mm^2", "compute_power=100 W", "hbm_stacks=4")
-    assert answered(instance, "alternating", Limits(start="cold")).value == search(instance, silent).value
+    assert answered(instance, "alternating", Limits(start="cold")).value == search(instance, unwatched).value
 
 
 @pytest.mark.thorough
@@ -164,7 +160,7 @@ def test_a_cold_start_on_a_given_chip_takes_that_chip() -> None:
 @pytest.mark.parametrize("text", [LSTM, GEMM])
 def test_kernels_can_be_searched_too(name: str, text: str) -> None:
     instance = ask(text)
-    result, least = found(name, instance), search(instance, silent).value
+    result, least = found(name, instance), search(instance, unwatched).value
     assert result.value is not None
     assert least is not None
     assert least <= result.value <= 4.0 * least

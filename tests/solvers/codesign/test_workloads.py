@@ -17,7 +17,7 @@ from crossopt.instances.codesign.instance import Portfolio
 from crossopt.instances.codesign.question import read_single_scale
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.instances.errors import ModelError
-from crossopt.solvers.answer import Limits, Progress, to_text
+from crossopt.solvers.answer import Limits, Progress, to_text, unwatched
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Rows, Spend, Split, best_cuts, parts_of, root_node, split_nodes
 from crossopt.solvers.codesign.combined import workloads
@@ -29,7 +29,7 @@ from crossopt.solvers.proofs import Boxes
 from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
-from tests.solvers.codesign.asking import again, answered, checked, reread, silent
+from tests.solvers.codesign.asking import again, answered, checked, reread
 from tests.solvers.codesign.several_questions import (
     TWO,
     least_by_brute_force,
@@ -227,7 +227,7 @@ def test_figures_that_overflow_are_an_error_and_no_answer() -> None:
 def test_the_tree_proves_its_bound_and_nothing_above_it() -> None:
     portfolio = small("l2_area={from: 10 mm^2, to: 130 mm^2, step: 20 mm^2}", "budget.power=250 W")
     asked = joint(portfolio, (None, None))
-    found = by_boxes.search(asked, silent, Spend())
+    found = by_boxes.search(asked, unwatched, Spend())
     assert found.bound is not None
     assert sum(cut is not None for cut in found.cuts) >= 2
     assert by_boxes.reread(asked, found.cuts, found.bound).faults == ()

@@ -3,14 +3,10 @@
 from pathlib import Path
 
 from crossopt.instances.placement.question import PlacementQuestion
-from crossopt.solvers.answer import Limits, Progress, Watch
+from crossopt.solvers.answer import Limits, Watch
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import solve
 from crossopt.solvers.placement.family import FAMILY, Answer
-
-
-def silent(progress: Progress) -> None:
-    del progress
 
 
 def answered(question: PlacementQuestion, engine: str, limits: Limits, watch: Watch) -> Answer:

@@ -14,7 +14,7 @@ from crossopt.formulation.placement.throughput import renumbered, stage_of, stag
 from crossopt.instances.placement.question import Contiguity, PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Spend
 from crossopt.solvers.placement import engines, heuristics
@@ -32,7 +32,7 @@ from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.test_formats import document, node, written
 from tests.once import once
 from tests.paths import reference
-from tests.solvers.placement.asking import answered, checked, silent
+from tests.solvers.placement.asking import answered, checked
 
 # Answers as users get them: published graphs proved, results that cannot be edited, faults in words.
 
@@ -64,7 +64,7 @@ def test_published_graphs_are_proved_at_the_optimum_of_the_authors_program(names
 
 
 def proved_at_the_optimum(name: str) -> None:
-    result = answered(read(reference(f"placement/throughput/{name}.json")), "auto", Limits(), silent)
+    result = answered(read(reference(f"placement/throughput/{name}.json")), "auto", Limits(), unwatched)
     assert result.settled
     assert result.proved or any(one in name for one in TOLD)
     assert result.value == pytest.approx(PUBLISHED[name], rel=5e-6)
@@ -75,7 +75,7 @@ def proved_at_the_optimum(name: str) -> None:
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Placed:
     path = written(tmp_path_factory.mktemp("graph"), document(maxSizePerFPGA=24.0))
-    return answered(read(path), "auto", Limits(), silent)
+    return answered(read(path), "auto", Limits(), unwatched)
 
 
 def test_a_placement_moved_to_another_device_is_refused(result: Placed) -> None:
@@ -139,7 +139,7 @@ def test_the_command_writes_what_check_accepts(tmp_path: Path, capsys: pytest.Ca
 
 def test_nodes_too_large_for_any_accelerator_are_named(tmp_path: Path) -> None:
     path = written(tmp_path, document(nodes=[node(1), node(2, size=99.0), node(3)]))
-    found = answered(read(path, ("cpus=0",)), "auto", Limits(), silent)
+    found = answered(read(path, ("cpus=0",)), "auto", Limits(), unwatched)
     assert found.status == "INFEASIBLE"
     assert found.reasons == ("node 2 needs 99 bytes on one accelerator of 16",)
     assert checked(found).accepted
@@ -156,7 +156,7 @@ def test_a_graph_without_any_work_is_answered(tmp_path: Path) -> None:
     idle = [node(name, fpgaLatency=0.0, cpuLatency=0.0) for name in (1, 2, 3)]
     path = written(tmp_path, document(nodes=idle, edges=[]))
     for contiguity in ("stages", "no"):
-        found = answered(read(path, (f"contiguous={contiguity}",)), "auto", Limits(), silent)  # type: ignore[arg-type]
+        found = answered(read(path, (f"contiguous={contiguity}",)), "auto", Limits(), unwatched)  # type: ignore[arg-type]
         assert (found.status, found.value) == ("OPTIMAL", 0.0)
         assert checked(found).accepted
 
@@ -169,7 +169,7 @@ def test_a_solver_that_sees_no_placement_where_one_is_known_proves_nothing_and_c
     for bound in ("best_by_ideals", "least_stage"):
         monkeypatch.setattr(engines, bound, lambda *asked: None)
     path = written(tmp_path, document(maxSizePerFPGA=24.0))
-    found = answered(read(path), "auto", Limits(), silent)
+    found = answered(read(path), "auto", Limits(), unwatched)
     assert (found.status, found.proved, checked(found).accepted) == ("FEASIBLE", False, True)
     assert "liar 1 returned an invalid result: it reports INFEASIBLE, and a placement is known" in found.notes[0]
 
@@ -269,7 +269,7 @@ def tight(contiguity: Contiguity, extra: float = 0.0) -> PlacementQuestion:
 @pytest.mark.parametrize(("contiguity", "bound"), [("stages", 5.0), ("no", 4.0)])
 def test_one_byte_too_much_is_too_much(contiguity: Contiguity, bound: float) -> None:
     """Without stages sizes are rounded to what HiGHS can tell apart: the bound is lower, and the answer keeps the memory."""
-    found = answered(tight(contiguity), "auto", Limits(), silent)
+    found = answered(tight(contiguity), "auto", Limits(), unwatched)
     assert found.value == 5.0
     assert found.bound is not None
     assert bound * (1.0 - 1e-6) <= found.bound <= 5.0
@@ -290,7 +290,7 @@ def test_rounded_sizes_never_cost_a_bound_nor_a_rule(seed: int) -> None:
     random = np.random.default_rng(seed)
     sizes = random.random(8) * 10.0**9
     asked = question(graph(random.integers(1, 9, 8) * 1.0, [], [0.0] * 8, sizes=sizes), 2, 0, float(sizes.sum() * 0.5 * 1.0001), "no")
-    found = answered(asked, "auto", Limits(seconds=20.0), silent)
+    found = answered(asked, "auto", Limits(seconds=20.0), unwatched)
     values = []
     for code in range(1 << 8):
         device = np.array([code >> block & 1 for block in range(8)], np.int64)
@@ -305,7 +305,7 @@ def test_rounded_sizes_never_cost_a_bound_nor_a_rule(seed: int) -> None:
 
 def test_a_solution_that_breaks_the_memory_by_rounding_is_dropped() -> None:
     asked = replace(tight("stages", extra=0.25), memory=HALF + 0.5)
-    found = answered(asked, "auto", Limits(), silent)
+    found = answered(asked, "auto", Limits(), unwatched)
     assert found.value is None or found.value == 5.0
 
 
@@ -443,8 +443,8 @@ def test_many_blocks_have_an_answer_before_their_best_stages_are_found(monkeypat
     asked = question(random_graph(5, 30), 3)
     simple = quick(asked, 0.0)
     assert simple is not None
-    result = answered(asked, "stages", Limits(seconds=1e-9), silent)
+    result = answered(asked, "stages", Limits(seconds=1e-9), unwatched)
     assert (result.status, result.stopped, result.answer) == ("FEASIBLE", "time limit", simple)
     assert (result.bound, result.proved_by) == (least_by_work(asked), PROOF_BY_WORK)
-    assert prove(asked, result, silent).by == PROOF_BY_WORK
-    assert prove(asked, replace(result, bound=1.01 * least_by_work(asked)), silent).by != PROOF_BY_WORK
+    assert prove(asked, result, unwatched).by == PROOF_BY_WORK
+    assert prove(asked, replace(result, bound=1.01 * least_by_work(asked)), unwatched).by != PROOF_BY_WORK

@@ -19,7 +19,7 @@ from crossopt.formulation.vipr import vipr_certificate
 from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read
-from crossopt.solvers.answer import Limits, SearchOutcome
+from crossopt.solvers.answer import Limits, SearchOutcome, unwatched
 from crossopt.solvers.backends.answer import Spend
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import certify
@@ -61,7 +61,7 @@ from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.samples import sample_at_random, tried
 from tests.instances.placement.test_formats import document, node, written
 from tests.paths import reference
-from tests.solvers.placement.asking import answered, checked, silent
+from tests.solvers.placement.asking import answered, checked
 from tests.solvers.placement.test_answers import brute_force, by_model
 from tests.solvers.placement.test_searches import asked_at_random
 
@@ -81,7 +81,7 @@ def question_of(seed: int) -> PlacementQuestion:
 
 
 def test_that_nothing_fits_is_counted_and_not_told() -> None:
-    found = answered(CROWDED, "auto", Limits(), silent)
+    found = answered(CROWDED, "auto", Limits(), unwatched)
     assert (found.status, found.proved) == ("INFEASIBLE", True)
     assert isinstance(found.proof, Branched)
     report = check_answer(FAMILY, found, CROWDED)
@@ -131,7 +131,7 @@ def test_no_edit_of_a_tree_shows_more_than_the_best_placement(seed: int, data: s
 
 
 def test_a_tree_about_another_question_or_without_a_limit_shows_nothing_wrong() -> None:
-    found = answered(CROWDED, "auto", Limits(), silent)
+    found = answered(CROWDED, "auto", Limits(), unwatched)
     assert isinstance(found.proof, Branched)
     roomy = replace(CROWDED, memory=12.0)
     assert (recomputed_bound(roomy, found.proof) or 0.0) <= brute_force(roomy)
@@ -288,7 +288,7 @@ def test_the_engine_and_the_check_agree_with_brute_force(start: int) -> None:
     proved = set()
     for seed in range(start, start + 20):
         asked = staged_at_random(seed, 4)
-        true, found = brute_force(asked), answered(asked, "auto", Limits(), silent)
+        true, found = brute_force(asked), answered(asked, "auto", Limits(), unwatched)
         assert found.proved
         assert (found.value is None) == isinf(true)
         assert found.value is None or found.value == pytest.approx(true, rel=1e-7)
@@ -305,7 +305,7 @@ def document_of_chain() -> dict[str, Any]:
 
 def test_a_saved_proof_is_carried_out_anew_and_one_that_claims_too_much_is_refused(tmp_path: Path) -> None:
     asked = read(written(tmp_path, document_of_chain()))
-    found = answered(asked, "auto", Limits(), silent)
+    found = answered(asked, "auto", Limits(), unwatched)
     report = checked(found)
     assert (report.accepted, report.unverified) == (True, False)
     assert f"the bound was proved anew by {best_proof(asked)}" in report.checked
@@ -409,7 +409,7 @@ def test_one_stage_says_more_than_minimum_cuts_in_some_of_them() -> None:
 )
 def test_many_devices_leave_one_stage_to_rule(name: str, devices: int) -> None:
     asked = read(reference(f"placement/throughput/operator/{name}.json"), (f"devices={devices}",))
-    assert answered(asked, "auto", Limits(), silent).settled
+    assert answered(asked, "auto", Limits(), unwatched).settled
 
 
 def test_a_block_that_no_accelerator_runs_takes_its_time_on_a_cpu() -> None:
@@ -421,9 +421,9 @@ def test_one_large_block_is_a_proof_without_a_solver() -> None:
     """The second block cannot leave what it is joined to for less than it costs to take it along."""
     chain = graph([1.0, 9.0, 1.0, 1.0], [(0, 1), (1, 2), (2, 3)], [0.25, 3.0, 0.25, 0.0])
     asked = question(chain, 4, contiguity="no")
-    found = answered(asked, "auto", Limits(), silent)
+    found = answered(asked, "auto", Limits(), unwatched)
     assert (found.value, found.status, found.proved_by) == (10.5, "OPTIMAL", BLOCKS_PROOF)
-    staged = answered(replace(asked, contiguity="stages"), "auto", Limits(), silent)
+    staged = answered(replace(asked, contiguity="stages"), "auto", Limits(), unwatched)
     assert (staged.value, staged.proved_by) == (10.5, BLOCKS_PROOF)
 
 
@@ -431,7 +431,7 @@ def test_one_large_block_is_a_proof_without_a_solver() -> None:
 @pytest.mark.parametrize("name", ["bert_l-3_inference", pytest.param("bert_l-3_training", marks=pytest.mark.slow)])
 def test_published_graphs_of_operators_are_proved_so(name: str) -> None:
     asked = read(reference(f"placement/throughput/operator/{name}.json"), ("contiguous=no",))
-    found = answered(asked, "auto", Limits(), silent)
+    found = answered(asked, "auto", Limits(), unwatched)
     assert (found.status, found.proved_by) == ("OPTIMAL", BLOCKS_PROOF)
 
 
@@ -611,7 +611,7 @@ def proofs_of(asked: PlacementQuestion, limit: float) -> list[tuple[float, Proof
 
 def result_of(asked: PlacementQuestion, bound: float, proof: Proof) -> Answer:
     """The best placement with this bound and this proof."""
-    best = answered(asked, "auto", Limits(), silent)
+    best = answered(asked, "auto", Limits(), unwatched)
     return certify(FAMILY, asked, SearchOutcome(best.answer, bound, proof, "portfolio", baselines=best.baselines), Limits(), 0.0)
 
 
@@ -725,16 +725,16 @@ def test_rounds_of_too_many_states_are_told(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(engines, "_SHORTEST_PRICING", inf)
     chain = graph([5.0, 4.0, 3.0, 3.0, 3.0], [(0, 1), (1, 2), (2, 3), (3, 4)], [0.1] * 5)
     asked = question(chain, 2, contiguity="no")
-    assert isinstance(answered(asked, "auto", Limits(), silent).proof, Swept)
+    assert isinstance(answered(asked, "auto", Limits(), unwatched).proof, Swept)
     monkeypatch.setattr(engines, "MOST_REPEATED", -1)
-    assert isinstance(answered(asked, "auto", Limits(), silent).proof, UnverifiedBound)
+    assert isinstance(answered(asked, "auto", Limits(), unwatched).proof, UnverifiedBound)
 
 
 @pytest.mark.data
 @pytest.mark.slow
 def test_a_published_graph_is_proved_anew_by_prices() -> None:
     asked = read(reference("placement/throughput/layer/bert24_inference.json"), ("contiguous=no",))
-    found = answered(asked, "auto", Limits(60.0), silent)
+    found = answered(asked, "auto", Limits(60.0), unwatched)
     report = checked(found)
     assert (report.refused, report.unverified) == ((), False)
     assert isinstance(found.proof, MultiplierBound)
@@ -934,5 +934,5 @@ def test_published_graphs_are_proved_at_once(name: str, limit: float) -> None:
 @pytest.mark.slow
 def test_the_answer_says_what_proved_it() -> None:
     asked = read(reference("placement/throughput/layer/bert24_inference.json"), ("contiguous=no",))
-    found = answered(asked, "auto", Limits(60.0), silent)
+    found = answered(asked, "auto", Limits(60.0), unwatched)
     assert (found.proved, found.proved_by) == (True, SET_PARTITIONING_PROOF)

@@ -16,7 +16,7 @@ from crossopt.formulation.placement.throughput import latency_model
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Limits, Progress, Verdict
+from crossopt.solvers.answer import Limits, Progress, Verdict, unwatched
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.placement import certificates
 from crossopt.solvers.placement.certificates import recomputed_bound
@@ -36,7 +36,7 @@ from tests.instances.placement.graphs import graph
 from tests.instances.placement.samples import latency_question, sample_at_random, tried
 from tests.instances.placement.test_formats import document, node, written
 from tests.paths import reference
-from tests.solvers.placement.asking import answered, checked, silent
+from tests.solvers.placement.asking import answered, checked
 
 # One sample on accelerators and CPUs: the replay by hand, search and bound against all placements, published graphs, refusals.
 
@@ -96,7 +96,7 @@ def test_rules_are_looked_at_over_all_pieces_of_an_accelerator() -> None:
 @cache
 def tried_and_found(seed: int) -> tuple[float, Answer]:
     asked = sample_at_random(seed, nodes=5, places=2 + seed % 2)
-    return tried(asked), answered(asked, "auto", Limits(), silent)
+    return tried(asked), answered(asked, "auto", Limits(), unwatched)
 
 
 @every("seed", range(24))
@@ -112,7 +112,7 @@ def test_answers_are_no_better_than_the_best_of_all_placements_and_bounds_no_wor
 @every("seed", range(60))
 def test_larger_graphs_are_settled_at_the_best_of_all_placements(seed: int) -> None:
     asked = sample_at_random(900 + seed, nodes=8, places=1 + seed % 2)
-    true, found = tried(asked), answered(asked, "auto", Limits(), silent)
+    true, found = tried(asked), answered(asked, "auto", Limits(), unwatched)
     assert found.value == true
     assert found.settled
     assert found.bound is not None
@@ -171,7 +171,7 @@ def test_splits_by_hand_are_judged_as_by_the_authors_program(name: str) -> None:
 
 @pytest.mark.data
 def test_a_published_graph_is_proved_at_once() -> None:
-    found = answered(published("layer/bert24"), "auto", Limits(seconds=10.0), silent)
+    found = answered(published("layer/bert24"), "auto", Limits(seconds=10.0), unwatched)
     assert found.status == "OPTIMAL"
     assert found.value == pytest.approx(100.2185, rel=5e-7)
     assert checked(found).accepted
@@ -182,7 +182,7 @@ def test_a_published_graph_is_proved_at_once() -> None:
     ("name", "share", "gap"), [("layer/gnmt", 0.85, 0.03), ("layer/resnet50", 0.3, 0.2), ("layer/inceptionv3", 0.55, 0.35)]
 )
 def test_published_graphs_are_answered_far_below_the_greedy_rule(name: str, share: float, gap: float) -> None:
-    found = answered(published(name), "auto", Limits(seconds=5.0), silent)
+    found = answered(published(name), "auto", Limits(seconds=5.0), unwatched)
     assert found.value is not None
     assert found.gap is not None
     assert found.gap <= gap
@@ -230,7 +230,7 @@ def test_pieces_are_no_option_of_throughput(tmp_path: Path, capsys: pytest.Captu
 
 def test_nodes_that_no_accelerator_runs_or_holds_stay_on_cpus(tmp_path: Path) -> None:
     path = written(tmp_path, document(nodes=[node(1, supportedOnFpga=0), node(2, size=99.0), node(3)]))
-    found = answered(read(path, ("problem=latency",)), "auto", Limits(), silent)
+    found = answered(read(path, ("problem=latency",)), "auto", Limits(), unwatched)
     assert found.answer is not None
     assert [found.answer.devices[name] for name in ("1", "2")] == ["cpu", "cpu"]
     assert checked(found).accepted
@@ -253,7 +253,7 @@ def test_the_integer_model_alone_proves_the_best_of_all_placements(seed: int) ->
 @pytest.mark.data
 def test_the_time_limit_and_ctrl_c_leave_the_best_that_is_known() -> None:
     asked = published("layer/inceptionv3")
-    found = answered(asked, "auto", Limits(seconds=0.0), silent)
+    found = answered(asked, "auto", Limits(seconds=0.0), unwatched)
     assert found.stopped == "time limit"
     assert found.value is not None
     assert not found.proved
@@ -294,7 +294,7 @@ def test_a_chain_under_memory_is_bounded_by_its_optimum() -> None:
 def test_a_graph_too_long_for_tables_has_its_critical_path_for_a_bound() -> None:
     nodes = LARGEST + 1
     long = graph([1.0] * nodes, [(row, row + 1) for row in range(nodes - 1)], [0.0] * nodes, np.array([8.0] * nodes))
-    found = answered(latency_question(long, 1, memory=8.0 * nodes), "auto", Limits(seconds=20.0), silent)
+    found = answered(latency_question(long, 1, memory=8.0 * nodes), "auto", Limits(seconds=20.0), unwatched)
     assert (found.value, found.bound) == (float(nodes), float(nodes))
 
 
@@ -358,7 +358,7 @@ def test_bounds_are_often_the_best_of_all_placements_and_looking_beside_helps() 
 @pytest.mark.parametrize(("name", "value"), [("gnmt", 225.647890625), ("resnet50", 1156.88128125)])
 def test_published_graphs_are_proved(name: str, value: float) -> None:
     asked = read(reference(f"placement/latency/layer/{name}_inference.json"), ("problem=latency",))
-    found = answered(asked, "auto", Limits(seconds=20.0), silent)
+    found = answered(asked, "auto", Limits(seconds=20.0), unwatched)
     assert (found.status, found.value) == ("OPTIMAL", value)
 
 
@@ -431,7 +431,7 @@ LONGEST = ("least", *FIGURES, "cuts")
 @pytest.mark.parametrize("seed", range(100, 108))
 def test_an_honest_result_is_accepted_and_told_only_where_a_solver_was_asked(seed: int) -> None:
     asked = sample_at_random(seed, nodes=6 - seed % 3, places=1 + seed % 3)
-    found = answered(asked, "auto", Limits(), silent)
+    found = answered(asked, "auto", Limits(), unwatched)
     report = check_answer(FAMILY, found, asked)
     assert report.refused == ()
     assert report.unverified == isinstance(found.proof, UnverifiedBound)
@@ -440,7 +440,7 @@ def test_an_honest_result_is_accepted_and_told_only_where_a_solver_was_asked(see
 @pytest.mark.slow
 def test_most_of_them_are_not_told() -> None:
     asked = [sample_at_random(seed, nodes=6 - seed % 3, places=1 + seed % 3) for seed in range(100, 130)]
-    assert sum(isinstance(answered(one, "auto", Limits(), silent).proof, OnPath) for one in asked) >= 12
+    assert sum(isinstance(answered(one, "auto", Limits(), unwatched).proof, OnPath) for one in asked) >= 12
 
 
 @examples(150)
@@ -466,14 +466,14 @@ def test_looking_beside_more_pieces_than_a_check_does_is_told(monkeypatch: pytes
         monkeypatch.setattr(module, "MOST_REPEATED" if module is engine else "MOST_PIECES", 1)
     monkeypatch.setattr(engine, "cut_tables", lambda scaled, late: [])
     assert recomputed_bound(asked, OnPath("", "cpu", 9)) == alone
-    assert isinstance(answered(asked, "auto", Limits(), silent).proof, UnverifiedBound)
+    assert isinstance(answered(asked, "auto", Limits(), unwatched).proof, UnverifiedBound)
 
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["gnmt", "resnet50"])
 def test_published_graphs_are_proved_anew_and_forged_bounds_refused(name: str) -> None:
     asked = read(reference(f"placement/latency/layer/{name}_inference.json"), ("problem=latency",))
-    found = answered(asked, "auto", Limits(seconds=20.0), silent)
+    found = answered(asked, "auto", Limits(seconds=20.0), unwatched)
     report = checked(found)
     assert (report.refused, report.unverified) == ((), False)
     assert isinstance(found.proof, OnPath)
@@ -527,7 +527,7 @@ def test_placements_from_cut_to_cut_are_no_better_than_the_best_of_all_placement
 @pytest.mark.data
 def test_the_latency_of_published_layers_is_proved_with_a_piece_on_each_branch() -> None:
     asked = published("layer/inceptionv3")
-    found = answered(asked, "auto", Limits(seconds=300.0), silent)
+    found = answered(asked, "auto", Limits(seconds=300.0), unwatched)
     assert isinstance(found.proof, OnPath)
     assert (found.proved, found.proof.longest) == (True, "cuts")
     assert found.value == pytest.approx(1199.7035, rel=1e-7)
@@ -537,7 +537,7 @@ def test_the_latency_of_published_layers_is_proved_with_a_piece_on_each_branch()
 @pytest.mark.data
 def test_the_latency_of_published_operators_is_proved_from_cut_to_cut() -> None:
     asked = read(reference("placement/latency/operator/resnet50_inference.json"), ("problem=latency",))
-    found = answered(asked, "auto", Limits(seconds=100.0), silent)
+    found = answered(asked, "auto", Limits(seconds=100.0), unwatched)
     assert isinstance(found.proof, OnPath)
     assert (found.proved, found.proof.longest) == (True, "cuts")
     assert found.value == pytest.approx(651.1208, rel=1e-6)
@@ -556,7 +556,7 @@ def test_what_a_path_shows_is_taken_before_a_higher_word_within_the_gap(monkeypa
     monkeypatch.setattr(engine, "exactly", lambda *asked: Exactly(None, best, "somebody", "complete", best))
     monkeypatch.setattr(engine, "branched", lambda *asked: None)
     gap = (best - sure) / best
-    told = answered(asked, "auto", Limits(gap=0.5 * gap), silent)
+    told = answered(asked, "auto", Limits(gap=0.5 * gap), unwatched)
     assert (told.bound, told.proof) == (best, UnverifiedBound("somebody"))
-    shown = answered(asked, "auto", Limits(gap=1.001 * gap), silent)
+    shown = answered(asked, "auto", Limits(gap=1.001 * gap), unwatched)
     assert isinstance(shown.proof, OnPath)

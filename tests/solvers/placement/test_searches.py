@@ -30,7 +30,7 @@ from crossopt.instances.placement.question import Communication, Contiguity, Pla
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.reports.commands import placement as by_placement
-from crossopt.solvers.answer import Baseline, Limits, SearchOutcome
+from crossopt.solvers.answer import Baseline, Limits, SearchOutcome, unwatched
 from crossopt.solvers.checking import trace_holds
 from crossopt.solvers.family import certify
 from crossopt.solvers.placement import engines, heuristics
@@ -50,7 +50,7 @@ from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.test_formats import document, node, written
 from tests.instances.placement.test_formats import written as graph_in
 from tests.paths import reference
-from tests.solvers.placement.asking import answered, checked, silent
+from tests.solvers.placement.asking import answered, checked
 from tests.solvers.placement.test_answers import brute_force
 
 # Any blocks on any device, and convex devices: the portfolio finds what brute force finds, and its bound holds.
@@ -102,7 +102,7 @@ def test_exchanges_keep_the_memory_of_every_device() -> None:
 def test_the_portfolio_finds_what_brute_force_finds(seeds: range) -> None:
     for seed in seeds:
         asked = asked_at_random(seed)
-        true, found = brute_force(asked), answered(asked, "auto", Limits(), silent)
+        true, found = brute_force(asked), answered(asked, "auto", Limits(), unwatched)
         if isinf(true):
             assert (found.status, found.value) == ("INFEASIBLE", None), seed
             assert found.reasons, seed
@@ -136,7 +136,7 @@ def test_every_known_placement_is_a_solution_of_the_model() -> None:
 def test_engines_answer_their_kind_of_contiguity_only() -> None:
     asked = asked_at_random(1)
     with pytest.raises(RefusedError, match="does not answer --contiguous no"):
-        answered(asked, "stages", Limits(), silent)
+        answered(asked, "stages", Limits(), unwatched)
 
 
 def with_dear_transfers(seed: int) -> PlacementQuestion:
@@ -235,7 +235,7 @@ def test_rounds_in_threads_only_improve_and_are_repeatable(monkeypatch: pytest.M
 @pytest.mark.parametrize("contiguity", ["stages", "no"])
 def test_more_workers_prove_the_same(contiguity: Contiguity) -> None:
     asked = question(random_graph(5, 9), 2, 1, contiguity=contiguity)
-    alone, together = (answered(asked, "auto", Limits(workers=workers), silent) for workers in (1, 3))
+    alone, together = (answered(asked, "auto", Limits(workers=workers), unwatched) for workers in (1, 3))
     assert (together.value, together.bound, together.proof) == (alone.value, alone.bound, alone.proof)
 
 
@@ -286,7 +286,7 @@ def test_what_is_found_on_any_devices_is_no_busier_than_the_best_stages(contigui
         best = best_by_ideals(asked)
         assert best is not None
         run = Run(replace(asked, contiguity=contiguity))
-        engines._start(run, blocks_of(asked.graph, staged=contiguity == "convex"), Limits(), silent, monotonic())
+        engines._start(run, blocks_of(asked.graph, staged=contiguity == "convex"), Limits(), unwatched, monotonic())
         assert run.value <= best.bound * (1.0 + 1e-9)
 
 
@@ -306,14 +306,14 @@ def test_many_layers_on_six_devices_are_found_by_levels() -> None:
 def test_one_block_that_rules_is_no_trouble_where_sums_are_rounded(contiguity: Contiguity, cpus: int) -> None:
     """A difference of running sums is 8.884999999999998, and a block of 8.885 must still fit."""
     asked = question(graph([0.795, 8.885, 6.13], [], [0.0] * 3), 2, cpus, contiguity=contiguity)
-    found = answered(asked, "auto", Limits(), silent)
+    found = answered(asked, "auto", Limits(), unwatched)
     assert (found.value, found.proved) == (8.885, True)
 
 
 @pytest.mark.parametrize("seeds", [range(0, 30, 4), range(1, 30, 4)])
 def test_times_with_decimals_are_answered_as_brute_force_answers(seeds: range) -> None:
     for seed in seeds:
-        found, true = answered(asked := with_decimals(seed), "auto", Limits(), silent), brute_force(asked)
+        found, true = answered(asked := with_decimals(seed), "auto", Limits(), unwatched), brute_force(asked)
         assert not isinf(true), seed
         assert found.value is not None, seed
         assert found.bound is not None, seed
@@ -342,7 +342,7 @@ def test_a_stopped_annealing_leaves_the_best_it_had(monkeypatch: pytest.MonkeyPa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(engines, "improved", stopped)
-    found = answered(asked, "auto", Limits(), silent)
+    found = answered(asked, "auto", Limits(), unwatched)
     assert (found.stopped, found.status) == ("interrupted", "FEASIBLE")
     assert found.value == value_of(asked, found)
 
@@ -355,7 +355,7 @@ def test_a_stop_before_the_models_leaves_the_stages_that_are_known(contiguity: C
     for engine in (engines, engines):
         monkeypatch.setattr(engine, "least_busiest", stopped)
     asked = question(random_graph(5, 20), 3, contiguity=contiguity)
-    found = answered(asked, "auto", Limits(), silent)
+    found = answered(asked, "auto", Limits(), unwatched)
     assert found.stopped == "interrupted"
     assert found.value == value_of(asked, found)
 
@@ -370,10 +370,10 @@ def test_starts_and_bounds_look_at_the_clock() -> None:
 @pytest.mark.parametrize("contiguity", ["stages", "no"])
 def test_too_little_memory_says_how_much_would_do(contiguity: Contiguity) -> None:
     asked = question(graph([1.0] * 3, [(0, 1), (1, 2)], [0.1] * 3, sizes=[6.0] * 3), 2, 0, 10.0, contiguity)
-    found = answered(asked, "auto", Limits(), silent)
+    found = answered(asked, "auto", Limits(), unwatched)
     assert found.status == "INFEASIBLE"
     assert "10 bytes; 12 bytes each would do" in found.reasons[0]
-    assert answered(replace(asked, memory=12.0), "auto", Limits(), silent).value is not None
+    assert answered(replace(asked, memory=12.0), "auto", Limits(), unwatched).value is not None
 
 
 def value_of(asked: PlacementQuestion, found: Answer) -> float | None:
@@ -381,7 +381,7 @@ def value_of(asked: PlacementQuestion, found: Answer) -> float | None:
 
 
 def found_in(folder: Path, **more: object) -> Answer:
-    return answered(read(written(folder, document(maxSizePerFPGA=24.0, **more))), "auto", Limits(), silent)
+    return answered(read(written(folder, document(maxSizePerFPGA=24.0, **more))), "auto", Limits(), unwatched)
 
 
 def test_a_claim_that_there_is_none_is_told_and_never_plainly_accepted(tmp_path: Path) -> None:
@@ -404,7 +404,7 @@ def test_a_rule_below_the_bound_is_refused(tmp_path: Path) -> None:
 def test_a_bound_that_only_sums_in_another_order_put_above_a_value_is_that_value() -> None:
     """And none that is further above: that is an error of the engine."""
     asked = question(graph([0.795, 8.885, 6.13], [], [0.0] * 3), 2, contiguity="no")
-    found = answered(asked, "auto", Limits(), silent)
+    found = answered(asked, "auto", Limits(), unwatched)
     assert found.value is not None
     above = SearchOutcome(found.answer, found.value * (1.0 + 1e-13), UnverifiedBound("floats"), "portfolio")
     assert certify(FAMILY, asked, above, Limits(), 0.0).bound == found.value
@@ -415,7 +415,7 @@ def test_a_bound_that_only_sums_in_another_order_put_above_a_value_is_that_value
 def test_the_trace_ends_at_the_value_and_no_bound_of_it_is_above() -> None:
     """A solver tells whole quanta, which may be below the placement's value, and hints above one that is known."""
     asked = question(graph([0.795, 8.885, 6.13], [], [0.0] * 3), 2, contiguity="no")
-    placement = answered(asked, "auto", Limits(), silent).answer
+    placement = answered(asked, "auto", Limits(), unwatched).answer
     told = ((0.1, None, None), (0.2, 9.0, 8.0), (0.3, 9.5, 7.0), (0.4, 8.8, 9.0))
     found = ended(asked, "portfolio", SearchOutcome(placement, 8.885, trace=told), (), 0.0)
     assert [step[1:] for step in found.trace] == [(None, None), (9.0, 8.0), (9.0, 8.0), (8.885, 8.885)]
@@ -427,7 +427,7 @@ def test_the_trace_ends_at_the_value_and_no_bound_of_it_is_above() -> None:
 def test_a_trace_tells_no_bound_above_a_later_one() -> None:
     """What bounds a part of a box may be below what bounds the box, in the last place: on one chip 11.716728770454166 of ...168."""
     asked = question(graph([0.795, 8.885, 6.13], [], [0.0] * 3), 2, contiguity="no")
-    answer = answered(asked, "auto", Limits(), silent)
+    answer = answered(asked, "auto", Limits(), unwatched)
     above = float(np.nextafter(8.0, 9.0))
     told = ((0.1, 9.5, 7.0), (0.2, 9.0, above), (0.3, 9.0, None), (0.4, 8.885, 8.0))
     found = SearchOutcome(answer.answer, 8.5, UnverifiedBound("nobody"), "portfolio", trace=told)
@@ -504,7 +504,7 @@ def test_shares_of_many_small_blocks_are_equal() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_nobody_beats_the_proof_and_every_value_is_the_judges(seed: int) -> None:
     asked = question(random_graph(seed, 8), 2, 1, contiguity="no")
-    proved = answered(asked, "auto", Limits(), silent)
+    proved = answered(asked, "auto", Limits(), unwatched)
     rows = list(compared_throughput(asked, 0.2, 2, {"mine": np.zeros(8, np.int64)}))
     assert {"one device", "split mine", *SEARCHES} <= {row.name for row in rows}
     assert all(row.value is None or row.note or row.value >= (proved.bound or 0.0) for row in rows)
@@ -515,7 +515,7 @@ def test_searches_are_no_worse_than_the_rules_that_they_begin_at() -> None:
     for seed in range(2):
         staged = question(random_graph(seed, 9), 2, contiguity="stages")
         rows = {row.name: row for row in compared_throughput(staged, 0.2, 1, {}, ("many orders", "local search", "annealing"))}
-        least = answered(staged, "auto", Limits(), silent).value
+        least = answered(staged, "auto", Limits(), unwatched).value
         assert not rows["many orders"].note
         assert least is not None
         assert least * (1.0 - 1e-9) <= rows["many orders"].value <= rows["one order"].value

@@ -21,7 +21,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands import sharding
 from crossopt.reports.commands.sharding import BASELINES, Row, compared
 from crossopt.reports.shown import text_of
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.backends.arrays import Relaxed, Session, Solved, SolveMonitor
 from crossopt.solvers.proofs import Steps
 from crossopt.solvers.sharding import engines
@@ -71,7 +71,7 @@ def test_solvers_agree_with_every_choice(tmp_path: Path, engine: str) -> None:
     none = 0
     for seed in range(25):
         question = read(written(tmp_path, seed))
-        result, best = answered(question, engine, Limits(), lambda progress: None), least(question.problem)
+        result, best = answered(question, engine, Limits(), unwatched), least(question.problem)
         assert result.value == best
         assert result.status == ("INFEASIBLE" if best is None else "OPTIMAL")
         assert checked(result, tmp_path).refused == ()
@@ -84,7 +84,7 @@ def test_rules_offer_what_the_judge_accepts(tmp_path: Path, engine: str) -> None
     found = 0
     for seed in range(40):
         question = read(written(tmp_path, seed))
-        result, best = answered(question, engine, Limits(), lambda progress: None), least(question.problem)
+        result, best = answered(question, engine, Limits(), unwatched), least(question.problem)
         assert result.value is None or (best is not None and result.value >= best)
         assert result.bound is None or best is None or result.bound <= best
         assert not result.proved or result.value == best
@@ -238,7 +238,7 @@ def test_a_solver_that_fails_leaves_what_was_known(tmp_path: Path, monkeypatch: 
         raise MemoryError
 
     monkeypatch.setitem(ENGINES, "milp", failing)
-    result = answered(question, "milp", Limits(), lambda progress: None)
+    result = answered(question, "milp", Limits(), unwatched)
     assert result.value is not None
     assert "not enough memory" in result.notes[0]
 
@@ -250,9 +250,9 @@ def test_a_choice_is_there_before_the_search(tmp_path: Path, monkeypatch: pytest
         raise MemoryError
 
     question = read(feasible(tmp_path))
-    ruled = answered(question, "greedy", Limits(), lambda progress: None)
+    ruled = answered(question, "greedy", Limits(), unwatched)
     monkeypatch.setattr(searching, "search_for", failing)
-    result = answered(question, "search", Limits(600.0), lambda progress: None)  # in which a slow machine has compiled
+    result = answered(question, "search", Limits(600.0), unwatched)  # in which a slow machine has compiled
     assert result.value == ruled.value is not None
     assert "not enough memory" in result.notes[0]
 
@@ -262,7 +262,7 @@ def test_the_example_is_solved_to_its_known_optimum() -> None:
     question: ShardingQuestion = read(reference("sharding/example.json"))
     assert [weigh(question.problem, choice).cost for choice in ([0, 0, 2, 1, 0], [0, 1, 2, 0, 0], [0, 0, 2, 0, 0])] == [445, 495, 545]
     for engine in ("milp", "cpsat", "weak"):
-        assert answered(question, engine, Limits(), lambda progress: None).value == 445
+        assert answered(question, engine, Limits(), unwatched).value == 445
 
 
 @pytest.mark.data
@@ -276,7 +276,7 @@ def test_the_example_is_solved_to_its_known_optimum() -> None:
 )
 def test_public_problems_are_proved_without_any_word(letter: str, best: int) -> None:
     question = read(reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz"))
-    result = answered(question, "auto", Limits(), lambda progress: None)
+    result = answered(question, "auto", Limits(), unwatched)
     assert result.value == result.bound == best
     report = checked(result, Path())
     assert report.refused == ()
@@ -316,10 +316,10 @@ def test_costs_beyond_what_cp_sat_counts_are_told_in_a_sentence(tmp_path: Path) 
         part["costs"] = [[cost * 10**14 if cost < 10**18 else cost for cost in row] for row in part["costs"]]
     path.write_text(json.dumps(asked))
     question: ShardingQuestion = read(path)
-    value = answered(question, "auto", Limits(), lambda progress: None).value
-    assert value == 10**14 * (answered(plain, "auto", Limits(), lambda progress: None).value or 0)
+    value = answered(question, "auto", Limits(), unwatched).value
+    assert value == 10**14 * (answered(plain, "auto", Limits(), unwatched).value or 0)
     with pytest.raises(RefusedError, match=r"cpsat counts in numbers below 2\^53, and here .* \(take --engine auto\)"):
-        answered(question, "cpsat", Limits(), lambda progress: None)
+        answered(question, "cpsat", Limits(), unwatched)
 
 
 # Strategies beside rules, searches and what others reached, and the words for them.
@@ -347,7 +347,7 @@ def test_of_seeds_the_middle_one_is_shown_with_the_range(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(sharding, "_row", row)
     question = read(feasible(tmp_path))
-    rows = {row.name: row for row in compared(question, 1.0, 4, lambda progress: None)}
+    rows = {row.name: row for row in compared(question, 1.0, 4, unwatched)}
     assert asked == [("greedy", 0), *(("local", seed) for seed in range(4)), ("weak", 0)]
     assert rows["local search"] == Row("local search", 60, None, 1.0, "4 seeds: 50 to none")
     assert rows["greedy"].note == ""
@@ -380,7 +380,7 @@ def test_a_minute_comes_near_the_best_of_the_contest(letter: str, ratio: float) 
     question = read(reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz"))
     with reference("sharding/contest.csv").open(encoding="utf-8", newline="") as file:
         best = next(int(row["best_known"]) for row in csv.DictReader(file) if row["instance"] == letter)
-    result = answered(question, "auto", Limits(60.0), lambda progress: None)
+    result = answered(question, "auto", Limits(60.0), unwatched)
     assert result.engine == "search"
     assert result.stopped == "time limit" or result.proved
     assert result.value is not None
@@ -430,7 +430,7 @@ def _answers(folder: Path, seeds: Iterable[int], factor: int, limits: Limits) ->
     told = []
     for seed in seeds:
         question, best = _question(folder, seed, factor), _least(seed, folder)
-        told.append((question, answered(question, "milp", limits, lambda progress: None), None if best is None else best * factor))
+        told.append((question, answered(question, "milp", limits, unwatched), None if best is None else best * factor))
     return told
 
 
@@ -495,7 +495,7 @@ def test_that_there_is_no_choice_is_counted_and_checked(folder: Path) -> None:
     counted = 0
     for seed in some(range(20), 10):
         question = _question(folder, seed)
-        result = answered(question, "milp", Limits(), lambda progress: None)
+        result = answered(question, "milp", Limits(), unwatched)
         assert (result.status == "INFEASIBLE") == (_least(seed, folder) is None)
         certificate = result.proof.certificate if isinstance(result.proof, Steps) else None
         if certificate and result.value is None:
@@ -618,7 +618,7 @@ def test_a_proof_that_was_taken_away_or_lent_is_refused(
 
 def test_a_better_choice_refutes_a_bound_that_is_only_told(tmp_path: Path) -> None:
     question = read(feasible(tmp_path))
-    best = answered(question, "milp", Limits(), lambda progress: None)
+    best = answered(question, "milp", Limits(), unwatched)
     assert best.value is not None
     cost, choice, verdict = next(
         (verdict.cost, choice, verdict)
@@ -646,7 +646,7 @@ def test_a_better_choice_refutes_a_bound_that_is_only_told(tmp_path: Path) -> No
 @pytest.mark.parametrize("by", [BY_LEAST, BY_PAIRS, BY_ARCS])
 def test_what_shows_that_there_is_no_choice_shows_no_bound(by: str, tmp_path: Path) -> None:
     """The best baseline called the optimum, beside an honest certificate of less."""
-    best = answered(read(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
+    best = answered(read(feasible(tmp_path)), "milp", Limits(), unwatched)
     assert isinstance(best.proof, Steps)
     lie = replace(best, proof=replace(best.proof, by=by))
     assert f"proved_by: {by} shows that there is no choice, and no bound" in checked(lie, tmp_path).refused
@@ -672,7 +672,7 @@ def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pyte
 
 def test_a_proof_too_large_to_be_kept_is_told_and_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_STORED", -1)
-    result = answered(read(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
+    result = answered(read(feasible(tmp_path)), "milp", Limits(), unwatched)
     assert isinstance(result.proof, Steps)
     assert (result.proof.certificate, result.proof.unverified, result.notes) == (None, True, (UNKEPT,))
     assert not checked(result, tmp_path).unverified

@@ -30,7 +30,7 @@ from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.instances.sharding.reading import read_problem
 from crossopt.reports.cli import main
 from crossopt.solvers import family
-from crossopt.solvers.answer import Limits, Progress, Watch
+from crossopt.solvers.answer import Limits, Progress, Watch, unwatched
 from crossopt.solvers.backends.arrays import Session, SolveMonitor
 from crossopt.solvers.sharding import engines, exhaustive, integer, judge, messages, run, search
 from crossopt.solvers.sharding import engines as searching
@@ -111,7 +111,7 @@ def test_what_reductions_leave_has_the_optimum_of_the_problem() -> None:
 def test_few_choices_need_no_solver_and_are_proved_anew(tmp_path: Path) -> None:
     proved = 0
     for seed in range(60):
-        result = answered(read(written(tmp_path, seed)), "auto", Limits(), lambda progress: None)
+        result = answered(read(written(tmp_path, seed)), "auto", Limits(), unwatched)
         assert result.engine in {"auto", "exhaustive"}
         report = checked(result, tmp_path)
         assert report.refused == ()
@@ -126,7 +126,7 @@ def test_that_no_choice_fits_is_proved_anew_too(tmp_path: Path) -> None:
     edges = {"nodes": [[0, 1]], "costs": [[10**18, 0, 0, 0]]}
     path = tmp_path / "problem.json"
     path.write_text(json.dumps({"problem": {"nodes": nodes, "edges": edges, "usage_limit": 8}}))
-    result = answered(read(path), "auto", Limits(), lambda progress: None)
+    result = answered(read(path), "auto", Limits(), unwatched)
     assert (result.status, result.proved_by) == ("INFEASIBLE", BY_EVERY)
     report = checked(result, tmp_path)
     assert report.refused == ()
@@ -142,7 +142,7 @@ def test_a_choice_that_is_not_the_best_is_refused(tmp_path: Path) -> None:
     refused = 0
     for seed in range(60):
         problem = tiny(seed)
-        result = answered(read(written(tmp_path, seed)), "exhaustive", Limits(), lambda progress: None)
+        result = answered(read(written(tmp_path, seed)), "exhaustive", Limits(), unwatched)
         verdicts = {choice: weigh(problem, choice) for choice in product(*(range(count) for count in problem.counts))}
         worse = [choice for choice, verdict in verdicts.items() if not verdict.violations and verdict.cost > (result.value or 0)]
         if result.proved_by == BY_EVERY and worse:
@@ -164,7 +164,7 @@ def test_a_choice_that_is_not_the_best_is_refused(tmp_path: Path) -> None:
 def test_many_choices_are_refused_in_words() -> None:
     question = read(reference("sharding/asplos-2025-iopddl-G.json.gz"))
     with pytest.raises(RefusedError, match="exhaustive is for 10,000 choices at most"):
-        answered(question, "exhaustive", Limits(), lambda progress: None)
+        answered(question, "exhaustive", Limits(), unwatched)
 
 
 def test_the_greatest_costs_are_counted_exactly() -> None:
@@ -253,7 +253,7 @@ def test_a_move_fits_where_the_choice_that_it_leads_to_keeps_the_limit() -> None
 
 
 def _run(core: Core, seconds: float = float("inf")) -> Run:
-    return Run(core, Limits(seconds), lambda progress: None, monotonic())
+    return Run(core, Limits(seconds), unwatched, monotonic())
 
 
 def _solved(run: Run) -> None:
@@ -500,7 +500,7 @@ def test_a_search_hands_over_to_the_model_once_its_bound_leaves_little(tmp_path:
     for seed in range(12):
         question = read(written(tmp_path, seed))
         if handed < 3 and simplest(question) is not None:
-            result = answered(question, "auto", Limits(60.0), lambda progress: None)
+            result = answered(question, "auto", Limits(60.0), unwatched)
             assert (result.status, result.value) == ("OPTIMAL", least(question.problem))
             assert result.proved_by in EXACT_PROOFS
             report = checked(result, tmp_path)
@@ -654,7 +654,7 @@ def _order(problem: Problem) -> Ints:
 @lru_cache
 def _original(letter: str) -> tuple[ShardingQuestion, Answer]:
     question = read(reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz"))
-    return question, answered(question, "auto", Limits(_SECONDS), lambda progress: None)
+    return question, answered(question, "auto", Limits(_SECONDS), unwatched)
 
 
 @pytest.mark.data
@@ -665,7 +665,7 @@ def test_changed_problems_end_with_choices_and_bounds_that_hold(letter: str, cha
     """What the unchanged problem was given is priced as a choice of the changed one: no bound is above it."""
     question, before = _original(letter)
     problem = change(question.problem)
-    result = answered(replace(question, problem=problem), "auto", Limits(_SECONDS), lambda progress: None)
+    result = answered(replace(question, problem=problem), "auto", Limits(_SECONDS), unwatched)
     assert result.answer is not None
     assert result.value is not None
     assert result.bound is not None
@@ -707,7 +707,7 @@ def test_a_solve_compiles_nothing_that_was_not_compiled_before(tmp_path: Path, m
     for seed in range(8):
         question = read(written(tmp_path, seed))
         for engine in ("auto", "milp", "local", "search"):
-            answered(question, engine, Limits(0.3), lambda progress: None)
+            answered(question, engine, Limits(0.3), unwatched)
     assert _compiled() == before
     assert {progress.label for progress in said} == {MESSAGE}
 
@@ -718,7 +718,7 @@ def test_a_limit_counts_what_is_compiled_and_leaves_the_simplest_answer(
 ) -> None:
     """Whoever would have to compile for a minute answers within the second that was asked for, by a rule that needs no compiled code."""
     question = next(asked for seed in range(20) if quick(asked := read(written(tmp_path, seed)), inf) is not None)
-    plain = answered(question, engine, Limits(30.0), lambda progress: None)
+    plain = answered(question, engine, Limits(30.0), unwatched)
     compiled: list[float] = []
     honest = getattr(module, name)
 
@@ -729,7 +729,7 @@ def test_a_limit_counts_what_is_compiled_and_leaves_the_simplest_answer(
     for place in (engines, run, searching, family):
         monkeypatch.setattr(place, "monotonic", lambda: monotonic() + sum(compiled))
     monkeypatch.setattr(module, name, slow)
-    result = answered(question, engine, Limits(30.0), lambda progress: None)
+    result = answered(question, engine, Limits(30.0), unwatched)
     assert compiled == [60.0]
     assert plain.value is not None
     assert result.value is not None

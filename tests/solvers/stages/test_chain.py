@@ -12,7 +12,7 @@ from crossopt.instances.errors import InstanceError, VerificationError
 from crossopt.instances.question import read, read_again
 from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Limits, Result, SearchOutcome, gap_between
+from crossopt.solvers.answer import Limits, Result, SearchOutcome, gap_between, unwatched
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import ProblemType, certify, solve
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
@@ -197,7 +197,7 @@ def test_even_stages_have_the_rounded_mean_and_the_last_the_rest() -> None:
 
 
 def test_the_best_known_is_left_where_the_time_is_over() -> None:
-    result = solve(FAMILY, asked_of(text_of(SHAPES["gpt72"])), "cuts", Limits(seconds=0.0), lambda progress: None)
+    result = solve(FAMILY, asked_of(text_of(SHAPES["gpt72"])), "cuts", Limits(seconds=0.0), unwatched)
     assert (result.status, result.stopped, result.bound) == ("UNKNOWN", "time limit", None)
 
 

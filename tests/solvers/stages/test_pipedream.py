@@ -17,7 +17,7 @@ from crossopt.instances.files.graphs import text_of
 from crossopt.instances.question import read
 from crossopt.instances.stages.pipedream import PipelineQuestion, profile_of
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Limits, Progress, SearchOutcome, gap_between
+from crossopt.solvers.answer import Limits, SearchOutcome, gap_between, unwatched
 from crossopt.solvers.family import certify
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 from crossopt.solvers.stages.pipedream import family
@@ -491,10 +491,6 @@ WAYS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def silent(progress: Progress) -> None:
-    del progress
-
-
 def refused(result: Answer) -> str:
     return " ".join(checked(result).refused)
 
@@ -556,7 +552,7 @@ def test_a_rule_that_is_called_the_best_is_refused(way: tuple[str, ...]) -> None
             Limits(),
             0.0,
         )
-        assert "bound: a second dynamic program shows no more than" in " ".join(FAMILY.prove(question, wrong, silent).refused)
+        assert "bound: a second dynamic program shows no more than" in " ".join(FAMILY.prove(question, wrong, unwatched).refused)
     none = certify(
         FAMILY,
         question,
@@ -564,7 +560,7 @@ def test_a_rule_that_is_called_the_best_is_refused(way: tuple[str, ...]) -> None
         Limits(),
         0.0,
     )
-    assert "the result says that nothing is possible" in " ".join(FAMILY.prove(question, none, silent).refused)
+    assert "the result says that nothing is possible" in " ".join(FAMILY.prove(question, none, unwatched).refused)
 
 
 def test_that_there_is_no_plan_is_shown_too() -> None:

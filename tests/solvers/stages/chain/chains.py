@@ -7,7 +7,7 @@ import numpy as np
 
 from crossopt.instances.question import read_again
 from crossopt.instances.stages.chain import ChainQuestion
-from crossopt.solvers.answer import Limits, Result
+from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.stages.chain.family import FAMILY
 from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, every_plan, judge
@@ -62,7 +62,7 @@ def asked_of(text: str) -> ChainQuestion:
 
 def answered(question: ChainQuestion) -> Result[ChainPlan, ChainLoads]:
     """The best plan with its proof."""
-    return solve(FAMILY, question, "auto", Limits(), lambda progress: None)
+    return solve(FAMILY, question, "auto", Limits(), unwatched)
 
 
 def random_chain(seed: int, layers: int, widths: tuple[int, ...], more: str = "") -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from crossopt.instances.question import read_again
 from crossopt.instances.stages.pipedream import PipelineQuestion
-from crossopt.solvers.answer import Limits, Result
+from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import solve
 from crossopt.solvers.stages.pipedream.family import FAMILY
@@ -33,7 +33,7 @@ def asked_of(text: str, settings: tuple[str, ...] = ()) -> PipelineQuestion:
 
 def answered(question: PipelineQuestion, limits: Limits | None = None) -> Answer:
     """The best plan with its proof."""
-    return solve(FAMILY, question, "auto", limits or Limits(), lambda progress: None)
+    return solve(FAMILY, question, "auto", limits or Limits(), unwatched)
 
 
 def checked(result: Answer) -> Report:

@@ -11,7 +11,7 @@ import numpy as np
 
 from crossopt.instances.question import read
 from crossopt.instances.stages.piper import PiperQuestion
-from crossopt.solvers.answer import Limits, Result
+from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import solve
 from crossopt.solvers.stages.piper.family import FAMILY
@@ -87,7 +87,7 @@ def random_question(path: Path, seed: int, count: int, devices: int) -> PiperQue
 
 def answered(question: PiperQuestion, limits: Limits | None = None) -> Answer:
     """The quickest stages with their proof."""
-    return solve(FAMILY, question, "auto", limits or Limits(), lambda progress: None)
+    return solve(FAMILY, question, "auto", limits or Limits(), unwatched)
 
 
 def checked(result: Answer) -> Report:
