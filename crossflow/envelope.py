@@ -117,8 +117,9 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     stacks deliver nothing.
     """
     few, many = core_counts(technology.core, least, most)
-    ends = ((few, least), (many, least), (many, most))
-    low, slow, high = (compute_of(technology.core, cores, split.powers.core) for cores, split in ends)
+    slow = compute_of(technology.core, many, least.powers.core)
+    low = slow if few is many else compute_of(technology.core, few, least.powers.core)
+    high = slow if most is least else compute_of(technology.core, many, most.powers.core)
     fewest = np.minimum(np.maximum(low.bundles, 1.0), high.bundles)
     stacks = _stacks(technology.dram, least, most)
     slowest = tuple(_lowered(figure, low.cores < high.cores) for figure in (slow.voltage, slow.frequency))
@@ -127,7 +128,7 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     cores = _Cores(fewest, high.bundles, slowest[1], fastest, slowest[0])
     registers, l1, l2 = (_sram(technology, least, most, level, cores) for level in ON_DIE)
     l2 = limited(over_joints(technology, l2, least.dies), through_joints(technology.die_links, most.die_area, least.dies))
-    products = _least_peak(technology.core, low, high, least.powers.core)
+    products = _least_peak(technology.core, low, slow, least.powers.core)
     l2 = feeding(technology, l2, products)
     low_l2 = _least_moved(technology, least, most, cores) * np.minimum(l2.banks, 1.0)
     dram, delivered = _dram(technology, least, most, stacks, (low_l2, l2.bandwidth)), _delivered(technology, least, most, stacks, low_l2)
@@ -154,12 +155,11 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0], _headroom(technology, least, most, best, fast))
 
 
-def _least_peak(core: CoreTechnology, low: Compute, high: Compute, power: Real) -> Real:
+def _least_peak(core: CoreTechnology, low: Compute, slow: Compute, power: Real) -> Real:
     """The lower value of two at the least power: of the fewest cores that make a bundle, and of the most. In between it rises, then
     falls."""
-    few = np.minimum(np.maximum(low.cores, core.cores_per_bundle), high.cores)
-    peaks = (compute_of(core, cores, power).peak for cores in (few, high.cores))
-    return _lowered(reduce(np.minimum, peaks), low.cores < high.cores)
+    few = np.minimum(np.maximum(low.cores, core.cores_per_bundle), slow.cores)
+    return _lowered(np.minimum(compute_of(core, few, power).peak, slow.peak), low.cores < slow.cores)
 
 
 def _fastest(core: CoreTechnology, low: Compute, high: Compute, power: Real) -> Compute:
@@ -214,7 +214,10 @@ def _equal(least: Split, most: Split) -> Mask:
 
 def core_counts(core: CoreTechnology, least: Split, most: Split) -> tuple[Real, Real]:
     """The fewest and the most cores between two splits. Dies share whole bundles, and d dies leave out at most d - 1."""
-    few, many = (cores_of(core, split.areas.core, split.dies) for split in (least, most))
+    few = cores_of(core, least.areas.core, least.dies)
+    if most is least:
+        return few, few
+    many = cores_of(core, most.areas.core, most.dies)
     left = np.floor(cores_of(core, least.areas.core) / core.cores_per_bundle) - (most.dies - 1.0)
     open_dies = np.less(least.dies, most.dies)
     fewest = np.where(open_dies, np.maximum(left, 0.0) * core.cores_per_bundle, few)[()]
@@ -285,8 +288,9 @@ def _dram(technology: Technology, least: Split, most: Split, stacks: tuple[Real,
     dram, (fewest, count) = technology.dram, stacks
     static = dram_static_power(dram, fewest)
     edges = tuple(split.edges.dram * perimeter_of(split.die_area, split.dies) for split in (least, most))
-    low = paced(technology, dram_of(dram, fewest, edges[0], least.powers.dram, static), l2[0])
-    high = paced(technology, dram_of(dram, count, edges[1], most.powers.dram, static), l2[1])
+    few = dram_of(dram, fewest, edges[0], least.powers.dram, static)
+    many = few if most is least else dram_of(dram, count, edges[1], most.powers.dram, static)
+    low, high = paced(technology, few, l2[0]), paced(technology, many, l2[1])
     differ = (fewest < count) | (low.links < high.links)
     slower = np.less(l2[0], l2[1]) if dram.least_l2 else np.False_
     power = _lowered(low.power, differ | np.less(least.powers.dram, most.powers.dram) | slower)
@@ -302,13 +306,15 @@ def _delivered(technology: Technology, least: Split, most: Split, stacks: tuple[
 
 
 def _network(link: LinkTechnology, least: Split, most: Split, level: str) -> Network:
-    low, high = (
-        network(link, getattr(split.areas, level), getattr(split.powers, level), getattr(split.edges, level) * edge)
-        for split in (least, most)
-        for edge in (perimeter_of(split.die_area, split.dies),)
-    )
+    low = _built(link, least, level)
+    high = low if most is least else _built(link, most, level)
     bandwidth = _raised(high.bandwidth, low.links < high.links)
     return replace(high, bandwidth=bandwidth, area=low.area, power=low.power)
+
+
+def _built(link: LinkTechnology, split: Split, level: str) -> Network:
+    edge = getattr(split.edges, level) * perimeter_of(split.die_area, split.dies)
+    return network(link, getattr(split.areas, level), getattr(split.powers, level), edge)
 
 
 def _fewest_links(technology: Technology, least: Split, level: str) -> Real:

@@ -72,7 +72,7 @@ tables:
 - {name: b, rows: 1000, dimension: 64, pooling: 3}
 - {name: c, rows: 200000, dimension: 128, weighted: true}
 cluster: {devices: 2, hbm: 60 MB, ddr: 120 MB, ssd: 0 B}
-choices: {sharding: [table, row, column, data], kernel: [fused, fused_uvm, dense], narrowest: 32}
+choices: {sharding: [table, row, column, data], kernel: [fused, fused_uvm], narrowest: 32}
 batch: 64
 """
 NODE = "node: {budget: 100 USD, hbm: [{size: 60 MB, price: 10 USD}, {size: 90 MB, price: 45 USD}], inter_node: [{bandwidth: 20 GB/s}]}\n"

@@ -127,7 +127,8 @@ def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
         hardware = as_arrays(with_prices(instance, instance.hardware), len(boxes))
         return Corners(hardware, np.broadcast_to(within(instance, hardware), (len(boxes),)))
     free = instance.hardware
-    least, most = (split_of(free, _values(space, ends)) for ends in (boxes.low, boxes.high))
+    least = split_of(free, _values(space, boxes.low))
+    most = least if boxes.high is boxes.low else split_of(free, _values(space, boxes.high))
     best = envelope(free.technology, least, most)
     fewest = _values(space, boxes.low).get("hbm_stacks", best.least_stacks)
     device = device_of(free, best.best, least, most, fewest)

@@ -74,7 +74,9 @@ def usual_chips(instance: Instance) -> tuple[tuple[int, ...], ...]:
     if isinstance(instance.hardware, Hardware) or not (box.low < box.high).any():
         return ((point_number(space, box.low[0]),),) if corners(instance, space, box).alive[0] else ()
     request = Asked(instance, instance.hardware, space, box)
-    roundings = (replace(request, above=(*memories, *links)) for memories, links in product(((), _MEMORIES), ((), _LINKS)))
+    chosen = {name.rpartition("_")[0] for name in space.names}
+    memories, links = (tuple(part for part in parts if part in chosen) for parts in (_MEMORIES, _LINKS))
+    roundings = [replace(request, above=parts) for parts in dict.fromkeys(((), memories, links, (*memories, *links)))]
     places = np.unique(np.concatenate([_clocked(rounding, _sized(rounding, _frames(rounding))) for rounding in roundings]), axis=0)
     chips = corners(instance, space, Boxes(places, places))
     alive = np.flatnonzero(chips.alive)

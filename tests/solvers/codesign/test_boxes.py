@@ -17,7 +17,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.plan import PLAN_FIELDS, Plans, code, plan_at
 from crossopt.instances.catalogue.registry import ladder, names
 from crossopt.instances.codesign import instance, plan_groups
-from crossopt.instances.codesign.boxes import Boxes, Ranges, corners, full_box, grid, parted
+from crossopt.instances.codesign.boxes import Boxes, Corners, Ranges, corners, full_box, grid, parted
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import read_instance, read_single_scale
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
@@ -658,10 +658,19 @@ def test_no_drawn_question_is_refused() -> None:
         refuse_broken_bounds(random_question(seed))
 
 
-def test_a_survey_with_more_reserved_memory_is_that_of_the_groups_that_fit_with_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same bounds, counts and heads as if all groups were priced again."""
+@cache
+def with_experts() -> tuple[Instance, Corners, Plans, Array]:
+    """A question with many plans, its chip, all members of all groups, and their values."""
     question = stack_question("", experts=True)
     chip = corners(question, grid(question), full_box(grid(question)))
+    plans = plan_groups.members(question, joined([block.heads for block in plan_groups.family_blocks(question)]))
+    assert isinstance(plans, Plans)
+    return question, chip, plans, values_of(question, chip, plans)[:, 0]
+
+
+def test_a_survey_with_more_reserved_memory_is_that_of_the_groups_that_fit_with_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bounds, counts and heads as if all groups were priced again."""
+    question, chip, *_ = with_experts()
     monkeypatch.setattr(guard, "_last", [])
     wide = guard.survey_of(question, chip, inf, keep=0.0)
     assert wide.complete
@@ -684,8 +693,7 @@ def test_a_design_with_more_reserved_memory_is_found_whatever_the_survey_before_
     share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A narrowed survey answers only where all groups below its design were remembered; elsewhere all are priced again."""
-    question = stack_question("", experts=True)
-    chip = corners(question, grid(question), full_box(grid(question)))
+    question, chip, *_ = with_experts()
     monkeypatch.setattr(guard, "_last", [])
     wide = guard.survey_of(question, chip, inf)
     bounds = wide.every()
@@ -706,11 +714,8 @@ def test_a_design_with_more_reserved_memory_is_found_whatever_the_survey_before_
 
 def test_near_members_are_all_members_up_to_a_value() -> None:
     """In the same order, and with the same values, as if every member was priced."""
-    question = stack_question("", experts=True)
-    chip = corners(question, grid(question), full_box(grid(question)))
+    question, chip, plans, values = with_experts()
     heads = joined([block.heads for block in plan_groups.family_blocks(question)])
-    plans = plan_groups.members(question, heads)
-    values = values_of(question, chip, plans)[:, 0]
     for share in (0.0, 0.1, 0.9):
         most = float(np.quantile(values[np.isfinite(values)], share))
         some_plans, some_values = objective.near_members(question, chip, heads, most)
@@ -718,7 +723,6 @@ def test_near_members_are_all_members_up_to_a_value() -> None:
         assert 0 < every.sum() == near.sum()
         assert len(some_plans) < len(values)
         assert np.array_equal(some_values[near], values[every])
-        assert isinstance(plans, Plans)
         assert isinstance(some_plans, Plans)
         assert all(np.array_equal(getattr(some_plans, name)[near], getattr(plans, name)[every]) for name in PLAN_FIELDS)
 
@@ -726,11 +730,7 @@ def test_near_members_are_all_members_up_to_a_value() -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_moves_lead_from_a_poor_design_to_one_that_no_move_betters(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By all plans that share the other settings, priced one by one; and not at all where plans are few."""
-    question = stack_question("", experts=True)
-    chip = corners(question, grid(question), full_box(grid(question)))
-    plans = joined(list(plan_blocks(question)))
-    assert isinstance(plans, Plans)
-    values = values_of(question, chip, plans)[:, 0]
+    question, _, plans, values = with_experts()
     fit = np.flatnonzero(np.isfinite(values))
     poor = Candidate(0, plan_at(plans, int(np.random.default_rng(seed).choice(fit[values[fit] > np.median(values[fit])]))))
     assert engines._moved(question, poor, Limits(inf), unwatched) == poor
