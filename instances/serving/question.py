@@ -40,6 +40,7 @@ from crossopt.instances.serving.log import LoggedRequest, classes_of, requests_i
 
 if TYPE_CHECKING:
     from crossopt.instances.serving.chip import FreeChip
+    from crossopt.instances.serving.workers import Offer, Shape
 
 Objective = Literal["throughput", "devices", "cost", "energy", "die_area"]
 FOR_RATE: Final = ("devices", "energy", "die_area")
@@ -324,6 +325,8 @@ class ServingQuestion:
     log: tuple[LoggedRequest, ...] = field(default=(), repr=False)
     part: Role | None = None
     """Workers of one part alone, where a chip is sought for these."""
+    offers: dict["Shape", "Offer"] = field(default_factory=dict, init=False, repr=False)
+    """Workers priced so far, by their shapes."""
 
     __repr__ = short_repr
 

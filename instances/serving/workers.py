@@ -131,17 +131,17 @@ def roles_of(question: ServingQuestion) -> tuple[Role, ...]:
 
 
 def priced(question: ServingQuestion, shapes: Iterable[Shape]) -> tuple[Offer, ...]:
-    """Each of the shapes with its price, in their order; the same bits alone and together with others."""
+    """Each of the shapes with its price, in their order; the same bits alone and together with others, so that none is priced twice."""
     every = tuple(shapes)
     if question.file.workers is not None:
         return tuple(_stated(question, shape) for shape in every)
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for index, shape in enumerate(every):
-        groups.setdefault((shape.device, shape.role, shape.weights, shape.cache, shape.chunk, shape.drafted), []).append(index)
-    found: dict[int, Offer] = {}
-    for places in groups.values():
-        found |= dict(zip(places, _group(question, [every[index] for index in places]), strict=True))
-    return tuple(found[index] for index in range(len(every)))
+    known, groups = question.offers, dict[tuple[object, ...], list[Shape]]()
+    for shape in dict.fromkeys(every):
+        if shape not in known:
+            groups.setdefault((shape.device, shape.role, shape.weights, shape.cache, shape.chunk, shape.drafted), []).append(shape)
+    for group in groups.values():
+        known.update(zip(group, _group(question, group), strict=True))
+    return tuple(known[shape] for shape in every)
 
 
 def units_of(rate: float) -> int:
