@@ -1,7 +1,6 @@
 """Run times of single library kernels from a few fitted constants: products, fused attention, and collectives inside a node."""
 
 from collections.abc import Mapping
-from itertools import product
 from typing import Final
 
 import numpy as np
@@ -101,19 +100,18 @@ class ProductCall:
 def product_time(call: ProductCall, constants: ProductConstants, hardware: Hardware) -> Real:
     """Seconds on a device built for 16 bits; calls, constants and devices broadcast against each other."""
     form, memory = call.format, hardware.dram.bandwidth * constants.stream
+    peak, outputs = hardware.throughput * form.pace * constants.matrix, call.rows * call.columns
+    tiled = [(np.ceil(call.rows / rows) * np.ceil(call.columns / columns), rows * columns * 2.0 / rate) for rows, columns, rate in TILES]
     best: Real = np.inf
-    for (rows, columns, rate), parts in product(TILES, _PARTS if form.splits else _PARTS[:1]):
-        waves = np.ceil(np.ceil(call.rows / rows) * np.ceil(call.columns / columns) * parts / hardware.bundles)
+    for parts in _PARTS if form.splits else _PARTS[:1]:
         depth = np.ceil(call.depth / parts / _ALIGNED) * _ALIGNED
-        arithmetic = (depth + constants.fill) * (rows * columns * 2.0 / rate) * hardware.bundles
-        arithmetic = arithmetic / (hardware.throughput * form.pace * constants.matrix)
-        tile = waves * root(arithmetic, depth * constants.step)
-        if parts > 1.0:
-            tile = tile + constants.reduction + call.rows * call.columns * (2.0 * _SUM_BYTES * parts) / memory
-        best = np.minimum(best, tile)
+        filled, steps, sums = depth + constants.fill, depth * constants.step, outputs * (2.0 * _SUM_BYTES * parts) / memory
+        for tiles, work in tiled:
+            tile = np.ceil(tiles * parts / hardware.bundles) * root(filled * work * hardware.bundles / peak, steps)
+            best = np.minimum(best, tile + constants.reduction + sums if parts > 1.0 else tile)
     best = best + constants.throttle * (best / (1.0 + _SOON / best))
     moved = call.columns * call.depth * form.weight_bytes + call.rows * call.depth * form.input_bytes
-    time = constants.launch + root(best, (moved + call.rows * call.columns * _OUTPUT_BYTES) / memory)
+    time = constants.launch + root(best, (moved + outputs * _OUTPUT_BYTES) / memory)
     return time + constants.cast * call.rows * call.depth if form.casts else time
 
 
