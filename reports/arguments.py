@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from functools import cache
@@ -220,6 +221,9 @@ def _no_choice(where: str, given: str, known: list[str]) -> str:
     return f"{where.replace('COMMAND: ', '')}{given!r} is unknown ({near}one of {', '.join(known)})"
 
 
+_FILES = (".yaml", ".yml", ".json", ".csv", ".onnx", ".pt2", ".html")
+
+
 class _Parser(argparse.ArgumentParser):
     """Refuses arguments in one sentence that names the option, instead of printing all of the usage."""
 
@@ -227,11 +231,22 @@ class _Parser(argparse.ArgumentParser):
         text = message.removeprefix("argument ")
         if invalid := _INVALID.fullmatch(text):
             text = _no_choice(invalid[1], invalid[2], re.findall(r"'([^']*)'", invalid[3]))
-        if text.endswith("expected one argument"):
+        option = text.partition(":")[0].partition("/")[0]
+        if text.endswith("expected one argument") and self._is_alone(option):
+            text = f"{option}: its value is missing (see `{self.prog} --help`)"
+        elif text.endswith("expected one argument"):
             text += " (write --option=VALUE where the value begins with -; no count is below 0)"
         self.exit(2, f"{self.prog}: {text}{f' (see `{self.prog} --help`)' if text.startswith('the following') else ''}\n")
 
+    _given: list[str] = []  # noqa: RUF012 - replaced, not changed
+
+    def _is_alone(self, option: str) -> bool:
+        """Whether nothing that may be its value follows an option."""
+        following = self._given[self._given.index(option) + 1 :] if option in self._given else ["-"]
+        return not following or following[0] in self._option_string_actions
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - as the class above declares it
+        self._given = list(sys.argv[1:] if args is None else args)
         known, others = super().parse_known_args(args, namespace)
         if others and self._subparsers is None:  # here, as the parser above knows no option of a command
             self.error(self._unknown(others[0]))
@@ -239,6 +254,8 @@ class _Parser(argparse.ArgumentParser):
 
     def _unknown(self, text: str) -> str:
         if not text.startswith("-"):
+            if Path(text).suffix in _FILES or Path(text).is_file():
+                return f"{text!r} is one file too many ({self.prog} takes one at a time)"
             return f"{text!r} is one argument too many (write a value without spaces, such as 30d; see `{self.prog} --help`)"
         name = text.partition("=")[0]
         if name == "--verbose" and self.prog.endswith(" plan"):

@@ -26,7 +26,7 @@ from crossopt.reports.commands.console import (
     code_of,
     code_of_ending,
     load_numpy_without_threads,
-    refuse_overwriting_data,
+    refuse_lost_files,
     say,
     seconds_of,
     usage,
@@ -69,6 +69,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     for name in ("file", "model", "submission"):
         if getattr(options, name, None) == Path("/dev/stdin"):
             setattr(options, name, STANDARD_INPUT)
+    refuse_lost_files(options)
     guarded = arguments is None and options.command in _GUARDED and not getattr(options, "relaxation", False)
     if arguments is None and not guarded:  # how batch systems say Ctrl-C; who guards sees to it
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -248,7 +249,6 @@ def _accuracy(options: argparse.Namespace) -> int:
     check_target(options.plot, "--plot")
     if str(options.plot) == "-":
         usage("--plot -: a picture goes into a file of its own (name one)")
-    refuse_overwriting_data(options.plot, options.file, "--plot")
     _refuse_forms(options)
     if (of := options.of or kernels_in(options.file)) is not None:
         if options.form != "text":
@@ -278,7 +278,6 @@ def _accuracy(options: argparse.Namespace) -> int:
 def _refuse_forms(options: argparse.Namespace) -> None:
     """Say so where a form makes no sense before anything is priced."""
     check_target(options.out)
-    refuse_overwriting_data(options.out, options.file, "--out")
     if options.form != "text" and options.json:
         usage(f"--json: this does not apply to --as {options.form} (leave one of them out)")
     if options.form == "text" and options.out is not None:
@@ -333,8 +332,6 @@ def _calibrate(options: argparse.Namespace) -> int:
     from crossopt.reports.sheets.kernels import fitted_sections  # noqa: PLC0415
 
     check_target(options.out)
-    for path in options.file:
-        refuse_overwriting_data(options.out, path, "--out")
     try:
         text = fitted_sections(options.file, options.gpu, options.of, options.stack)
     except ValueError as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.huggingface import config_in, text_of
 from crossopt.instances.catalogue.registry import device, is_path, model, names
 from crossopt.instances.files.units import nearest, parse_quantity, quoted
 
@@ -153,18 +154,18 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9.]", "", name.casefold())  # 1.3b is not 13b
 
 
-def count_of(text: str, thousand: int = 1000) -> float:
-    """A count such as `15T`; of a context a thousand is 1,024."""
+def count_of(text: str, thousand: int = 1000, example: str = "") -> float:
+    """A count such as `15T`; of a context and a batch a thousand is 1,024."""
     found = _COUNT.fullmatch(text.replace(",", "").strip())
     number = float(found["number"]) * thousand ** _POWERS[found["power"].casefold()] if found else float("nan")
     if not 0 < number < _MOST:
-        raise ValueError(f"{quoted(text)} is no count (write for example {'8k' if thousand == 1024 else '15T'})")
+        raise ValueError(f"{quoted(text)} is no count (write for example {example or ('8k' if thousand == 1024 else '15T')})")
     return number
 
 
 def samples_in(text: str, context: int) -> int:
     """A batch: samples as a plain number, or tokens with a letter such as `4M`."""
-    number = count_of(text, 1024)
+    number = count_of(text, 1024, "512, or 4M for tokens")
     return max(round(number / context), 1) if text.strip()[-1:].isalpha() else max(round(number), 1)
 
 
@@ -174,6 +175,8 @@ def context_of(run: Run) -> int:
         return run.context
     key, name = model_named(run.model)
     shape = model(name).transformer if key == "model" else None
+    if key == "config":
+        config_in(text_of(Path(name)), name)  # what is no configuration is refused as such
     if not isinstance(shape, Transformer):
         raise ValueError("the length of samples is needed (say for example --context 8k)")
     return shape.sequence

@@ -218,6 +218,9 @@ _BY_NAME = {
     "csv": TABLE,
     "tsv": TABLE,
 }
+_ONLY_NAMED = Content("a file that is no model of ONNX, although it is named so")
+_STARTS_OF_ONNX = tuple(bytes((8 * number + wire,)) for number, wire in ((1, 0), (2, 2), (3, 2), (4, 2), (5, 0), (6, 2), (7, 2), (8, 2)))
+"""Tags of the fields of a model, one of which is written first."""
 _BY_START = (
     (b"PK\x03\x04", Content("a zip archive, such as a checkpoint of PyTorch or a spreadsheet", _WEIGHTS)),
     (b"%PDF", Content("a PDF document")),
@@ -226,6 +229,7 @@ _BY_START = (
     (b"\x7fELF", Content("a program")),
     (b"\x1f\x8b", Content("a file packed by gzip", "unpack it by `gunzip`")),
 )
+_CERTIFICATE = re.compile(rb'\s*\{\s*"kind"\s*:\s*"[a-z0-9_-]+"\s*,\s*"format"\s*:\s*\d+\s*,\s*"question"\s*:\s*"')
 _RESULT = re.compile(
     rb'\s*\{\s*(?:"kind"\s*:\s*"[a-z0-9_-]+"\s*,\s*"(?:instance|format|figures)"|"format"\s*:\s*\d+\s*,\s*"(?:instance|kind)")\s*:'
 )
@@ -244,7 +248,8 @@ def is_result(start: bytes) -> bool:
 
 def content_of(name: str, start: bytes) -> Content | None:
     """What the file with this name and these first bytes is; None where that is not known."""
-    named = _BY_NAME.get(name.rpartition(".")[2].lower())
+    ending = name.rpartition(".")[2].lower()
+    named = _ONLY_NAMED if ending == "onnx" and start[:1] not in _STARTS_OF_ONNX else _BY_NAME.get(ending)
     if is_result(start):
         return RESULT
     if found := binary_content(start):

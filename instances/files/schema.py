@@ -556,13 +556,21 @@ def _value(kind: Kind, marks: Marks, scalar: Scalar) -> object:
         return _option(names, scalar.text)
     if kind is str:
         return scalar.text if mark_of(marks, Prose) else _name(scalar.text)
-    if scalar.quoted and not mark_of(marks, Unit):
+    if scalar.quoted and not mark_of(marks, Unit) and _is_plain(kind, scalar.text):
         raise ValueError(f"{quoted(scalar.text)} is in quotes, {_wanted(kind, marks)} (remove the quotes)")
     if kind is bool:
         return _option({"true": True, "false": False}, scalar.text)
     if kind in (int, float, Fraction):
         return _number(kind, marks, scalar.text)
     raise TypeError(f"fields of type {kind} cannot be read (see the module's list of types)")
+
+
+def _is_plain(kind: Kind, text: str) -> bool:
+    """Whether a text would be a value of this type without quotes."""
+    try:
+        return text in ("true", "false") if kind is bool else parse_number(text) is not None
+    except ValueError:
+        return False
 
 
 def _name(text: str) -> str:

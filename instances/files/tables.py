@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.careful import bytes_of, reading_as, why_unreadable
+from crossopt.instances.files.careful import LOOKED_AT, TABLE, bytes_of, reading_as, refusal, why_unreadable
 from crossopt.instances.files.units import nearest, quoted
 
 NOTHING: Final = frozenset(("", "-", "?", "n/a", "na", "none", "null", "unknown"))
@@ -127,6 +127,8 @@ def _decoded(path: Path, source: str) -> str:
     try:
         text = _bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if sentence := refusal(path.name, error.object[:LOOKED_AT], TABLE.what, "name a CSV file in UTF-8"):
+            raise _refused(source, sentence) from error
         line = error.object[: error.start].count(b"\n") + 1
         raise _refused(source, f"byte 0x{error.object[error.start]:02x} is not UTF-8 text (save the file as CSV in UTF-8)", line) from error
     except ValueError as error:

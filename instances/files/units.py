@@ -173,6 +173,12 @@ def parse_number(text: str) -> Fraction:
 def _number_meant(text: str) -> str:
     """Suggestion for a count such as `8k` (1,000 or 1,024), with commas, in percent, or with a unit."""
     start = _NUMBER.match(text)
+    if (
+        len(parts := [part for part in re.split(r"[,\s]+", text.strip("[] ")) if part]) > 1
+        and all(map(_NUMBER.fullmatch, parts))
+        and not _GROUPED.fullmatch(text)
+    ):
+        return f" (write a list: [{', '.join(parts)}])"
     if _GROUPED.fullmatch(text):
         return f" (write {quoted(text.replace(',', ''))}, without commas)"
     if start is None or len(text) > LONGEST:

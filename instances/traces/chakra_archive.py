@@ -119,7 +119,8 @@ def archive_at(path: Path) -> Archive:
     found = {name: _json(path, name, content) for name, content in data.items()}
     for name in (GROUPS, ABOUT):
         if name not in found:
-            refuse(path, f"{name} is missing (name what `crossopt export --as chakra` wrote)")
+            where = "folder" if path.is_dir() else "archive"
+            refuse(path, f"there is no {name} in this {where} (name a result, or what `export --as chakra` writes)")
     try:
         groups = {int(number): tuple(map(int, members)) for number, members in found[GROUPS].items()}
     except (AttributeError, TypeError, ValueError):

@@ -18,7 +18,6 @@ from crossopt.reports.commands.console import (
     code_of_ending,
     question_of,
     refuse_options,
-    refuse_overwriting_question,
     seconds_of,
     usage,
 )
@@ -83,9 +82,6 @@ def refuse_before(options: Namespace, kind: str) -> None:
     engine_of(family, options.engine)
     check_target(options.log, "--log")
     check_target(options.out)
-    if options.log is not None and options.out is not None and options.log.absolute() == options.out.absolute():
-        usage(f"--log {options.log}: the answer is written there (name another file)")
-    refuse_overwriting_question(options.out, options.file)
 
 
 def _of_engines(family: ProblemType[Any, Any, Any]) -> tuple[str, ...]:

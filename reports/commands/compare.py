@@ -17,7 +17,6 @@ from crossopt.reports.commands.console import (
     check_target,
     code_of_ending,
     refuse_options,
-    refuse_overwriting_question,
     seconds_of,
     usage,
 )
@@ -50,8 +49,6 @@ def compare(options: Namespace) -> Ending:
         usage("--split: this does not apply to a joint design (leave it out)")
     for target, flag in ((options.out, "--out"), (options.chart, "--chart")):
         check_target(target, flag)
-        for path in options.files:
-            refuse_overwriting_question(target, question_path(path))
     by_study = kinds == ["study"]
     study = _run(options, by_study)
     refused = bool(refused_in(study)) and (by_study or options.engines is not None)
@@ -105,7 +102,6 @@ def _of_family(options: Namespace, family: str) -> Ending:
         if given is not None:
             usage(f"{flag}: this is for joint designs, and does not apply to {KINDS[family].about} (leave it out)")
     check_target(options.out)
-    refuse_overwriting_question(options.out, options.files[0])
     options.file, options.seeds = options.files[0], options.seeds or 1
     return command_of(family, "compare")(options)
 

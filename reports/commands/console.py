@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -66,19 +66,75 @@ _HEAD = 4096
 """Bytes of a page in which its title stands."""
 
 
-def refuse_overwriting_question(path: Path | None, question: Path, what: str = "question") -> None:
-    """Refuse to put the answer in the place of the question, which may be named by its name."""
-    question = question_path(question)
-    if path is not None and path.exists() and question.exists() and path.samefile(question):
-        usage(f"--out {path}: this is the {what} itself (name another file)")
+_WRITTEN = ("save", "out", "log", "policy", "losses_template", "named", "chart", "svg", "plot", "key")
+"""Options that name files to write, by their names in the code."""
 
 
-def refuse_overwriting_data(path: Path | None, data: Path, option: str, what: str = "these are the measured runs themselves") -> None:
-    """Refuse to put anything in the place of the measured runs, or of another file that is read."""
-    if path is None:
-        return
-    if os.path.realpath(path) == os.path.realpath(data) or (path.exists() and data.exists() and path.samefile(data)):
-        usage(f"{option} {path}: {what} (name another file)")
+def refuse_lost_files(options: argparse.Namespace) -> None:
+    """Refuse to write over a file that is read, or two things into one file, before any work is done."""
+    given = vars(options)
+    read = [path for name, value in given.items() if name not in (*_WRITTEN, "command") for path in _paths_in(value)]
+    written: dict[str, Path] = {}
+    for name in _WRITTEN:
+        path = given.get(name)
+        if not isinstance(path, Path) or str(path) == "-" or (_is_there(path) and not _is_file(path)):
+            continue
+        option = f"--{name.replace('_', '-')}"
+        for other in read:
+            refuse_overwriting(path, other, option)
+        if same := [before for before, known in written.items() if _is_same(path, known)]:
+            usage(f"{option} {path}: {same[0]} is written there (name another file)")
+        written[option] = path
+        if name == "save" and options.command in _WITH_GRAPHS:
+            written["the graph of --save"] = graph_beside(path)
+
+
+_WITH_GRAPHS = ("place", "checkpoint", "quantize")
+"""Commands that write the graph of a question beside it."""
+
+
+def graph_beside(path: Path) -> Path:
+    """Where the graph of a question goes that is written as this file."""
+    return path.with_name(f"{path.stem}-graph.json")
+
+
+def refuse_overwriting(path: Path, read: Path, option: str = "--out") -> None:
+    """Refuse to write over a file that is read, or over a file that this names."""
+    if _is_same(path, read):
+        usage(f"{option} {path}: this file is read (name another file)")
+    if read.suffix in _QUESTIONS and _is_file(path) and _is_file(read) and read.stat().st_size < _LARGEST_SCANNED:
+        named = re.findall(rf"[\w./-]*{re.escape(path.name)}", read.read_text(encoding="utf-8", errors="replace"))
+        if any(_is_same(path, read.parent / name) for name in named):
+            usage(f"{option} {path}: {read} reads this file (name another file)")
+
+
+_QUESTIONS, _LARGEST_SCANNED = (".yaml", ".yml"), 1 << 20
+
+
+def _paths_in(value: object) -> Iterator[Path]:
+    """The files that an argument may name: paths, and texts that are a file or a setting to one."""
+    if isinstance(value, Path):
+        yield question_path(value)
+    elif isinstance(value, str) and not set(value).isdisjoint("./"):
+        yield Path(value.rpartition("=")[2])
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _paths_in(item)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def _is_file(path: Path) -> bool:
+    return _is_there(path) and path.is_file()
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return os.path.realpath(path) == os.path.realpath(other) or (_is_there(path) and _is_there(other) and path.samefile(other))
 
 
 SHORT_FOR_SETTINGS = (

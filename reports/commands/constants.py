@@ -14,7 +14,7 @@ from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.files.dataclass_json import from_plain, to_plain
 from crossopt.instances.files.saved import read_as, write_atomically
 from crossopt.instances.kinds import question_path
-from crossopt.reports.commands.console import check_target, code_of, refuse_overwriting_question, seconds_of, usage
+from crossopt.reports.commands.console import check_target, code_of, seconds_of, usage
 from crossopt.reports.commands.keeper import Kept, keeper
 from crossopt.reports.commands.progress import hand_over, progress_on
 from crossopt.reports.render.style import alone
@@ -51,7 +51,6 @@ def explain_constants(options: Namespace) -> Status:
     question, settings = question_path(options.file), tuple(options.settings)
     for target, option in ((options.out, "--out"), (options.svg, "--svg")):
         check_target(target, option)
-        refuse_overwriting_question(target, question)
     instance, keep = read_instance(question, settings, options.workload), keeper()
 
     def ask(more: str) -> Instance:

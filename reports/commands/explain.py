@@ -17,7 +17,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.kinds import question_path
-from crossopt.reports.commands.console import check_target, code_of, refuse_overwriting_question, seconds_of, usage
+from crossopt.reports.commands.console import check_target, code_of, seconds_of, usage
 from crossopt.reports.commands.keeper import Keeping, Kept, keeper
 from crossopt.reports.commands.progress import hand_over, progress_on
 from crossopt.reports.facts.building import building_of
@@ -261,7 +261,6 @@ def _explain_relaxation(options: Namespace) -> Status:
     question = question_path(options.file)
     for target, option in ((options.out, "--out"), (options.svg, "--svg")):
         check_target(target, option)
-        refuse_overwriting_question(target, question)
     instance = read_instance(question, tuple(options.settings), options.workload)
     with progress_on(sys.stderr, "s") as watch:
         found = relaxed(instance, options.near or 0.0, seconds_of(options.time_limit), watch)

@@ -18,7 +18,7 @@ from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.kinds import STANDARD_INPUT
 from crossopt.instances.operators.graph_file import ONNX_NAMES, graph_text, is_operators, read_graph
 from crossopt.instances.operators.torch_export import ATEN_NAMES, graph_of_module, read_torch
-from crossopt.reports.commands.console import ANSWERED, check_target, code_of, refuse_overwriting_data, seconds_of
+from crossopt.reports.commands.console import ANSWERED, check_target, code_of, seconds_of
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.width import fitted, listed, wrapped
 from crossopt.reports.shown import text_of
@@ -30,7 +30,6 @@ _NETWORKS = (".onnx", ".pt2")
 _LONGEST, _NAMED = 5, 60
 _OF_TRACES = {"rank": "--rank", "step": "--step", "begin": "--from", "end": "--to", "kernels": "--kernels"}
 _MOST_LENGTH = 10**9
-_ITSELF = "this is the network itself"
 
 
 # The commands `place`, `quantize` and `checkpoint`: their options write a question about a network, which is answered and may be kept.
@@ -161,7 +160,6 @@ def _is_graph(path: Path) -> bool:
 
 def _import_network(options: Namespace, path: Path) -> int:
     check_target(options.out)
-    refuse_overwriting_data(options.out, path, "--out", _ITSELF)
     if strange := [option for name, option in _OF_TRACES.items() if getattr(options, name) not in (None, False)]:
         raise RefusedError(f"{strange[0]} is for traces (leave it out for a network)")
     graph = read_network(path, lengths_of(options.settings))
@@ -186,7 +184,6 @@ def _write_named(target: Path | None, path: Path, graph: OperatorGraph) -> None:
     if path.suffix.lower() != ".onnx":
         raise RefusedError(f"{path}: --named is for models of ONNX (leave it out)")
     check_target(target, "--named")
-    refuse_overwriting_data(target, path, "--named", _ITSELF)
     from crossopt.instances.operators.onnx_model import named_copy  # noqa: PLC0415
 
     write_atomically(target, named_copy(path, graph, target))

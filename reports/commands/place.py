@@ -18,7 +18,7 @@ from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_given
-from crossopt.reports.commands.console import check_target, code_of, seconds_of, usage
+from crossopt.reports.commands.console import check_target, code_of, graph_beside, seconds_of, usage
 from crossopt.reports.commands.networks import (
     USUAL_LIMIT,
     Written,
@@ -49,7 +49,7 @@ def place(options: Namespace) -> int:
 def question_written(options: Namespace) -> tuple[Written, PlacementQuestion]:
     """The question as files, and as it is read."""
     graph = graph_text(read_network(options.model, lengths_of(options.settings)))
-    graph_file = f"{(options.save or options.model).stem}-graph.json"
+    graph_file = graph_beside(options.save or options.model).name
     try:
         text = "\n".join(_lines(options, graph_file)) + "\n"
     except ValueError as error:
@@ -183,7 +183,7 @@ def _fits(question: MemoryQuestion, shorter: MemoryQuestion, order: tuple[int, .
 def memory_question(options: Namespace, lengths: dict[str, int]) -> tuple[Written, MemoryQuestion]:
     """The question as files, and as it is read."""
     graph = graph_text(read_network(options.model, lengths))
-    graph_file = f"{(options.save or options.model).stem}-graph.json"
+    graph_file = graph_beside(options.save or options.model).name
     try:
         text = "\n".join(_memory_lines(options, graph_file)) + "\n"
     except ValueError as error:

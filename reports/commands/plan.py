@@ -62,6 +62,7 @@ _OPTIONS = {
     "stack.name": "--stack",
     "stack": "--stack",
     "goal.deadline": "--deadline",
+    "goal.target": "--deadline",
     "goal.rent": "--rent",
     "goal.tokens": "--tokens",
 }
@@ -212,7 +213,11 @@ def _compared(trial: Tried) -> str:
 
 def faults_by_option(error: InstanceError) -> str:
     """Faults of the question that the options write, by their options."""
-    return "; ".join(f"{_OPTIONS.get(fault.path, fault.path)}: {fault.message}" for fault in error.faults)
+    messages = [(_OPTIONS.get(fault.path), fault) for fault in error.faults]
+    return "; ".join(
+        f"{option}: {fault.message.replace('remove the key', 'leave it out')}" if option else f"{fault.path}: {fault.message}"
+        for option, fault in messages
+    )
 
 
 def best_plan(options: Namespace, watch: Watch, following: str = "") -> tuple[Tried, str, Sequence[Tried]]:

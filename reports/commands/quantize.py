@@ -23,7 +23,7 @@ from crossopt.instances.layers.problem import FIGURES
 from crossopt.instances.layers.question import LayersQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read_given
-from crossopt.reports.commands.console import check_target, usage
+from crossopt.reports.commands.console import check_target, graph_beside, usage
 from crossopt.reports.commands.networks import Written, answer_written, check_targets, lengths_of, read_network
 
 KIND = "layers"
@@ -83,7 +83,7 @@ def _cell(text: str) -> str:
 def question_written(options: Namespace) -> tuple[Written, LayersQuestion]:
     """The question as files, and as it is read."""
     graph = graph_text(read_network(options.model, lengths_of(options.settings)))
-    graph_file = f"{(options.save or options.model).stem}-graph.json"
+    graph_file = graph_beside(options.save or options.model).name
     text = "\n".join(_lines(options, graph_file, options.save.parent if options.save else Path())) + "\n"
     texts = {graph_file: graph}
     if options.losses:

@@ -13,7 +13,7 @@ from crossopt.instances.files.saved import kind_of, naming, read_as, write_atomi
 from crossopt.instances.kinds import KINDS, STANDARD_INPUT, name_of
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
-from crossopt.reports.commands.console import check_target, refuse_overwriting_others, refuse_overwriting_question, say, usage
+from crossopt.reports.commands.console import check_target, refuse_overwriting, refuse_overwriting_others, say, usage
 from crossopt.reports.commands.families import check as checked
 from crossopt.reports.commands.fronts import front_faults, front_in_file
 from crossopt.reports.render.html import html, page
@@ -39,7 +39,11 @@ MOST = 36
 
 def form_of(out: Path | None) -> str:
     """What the ending of a file asks for, where `--as` says nothing: a page, unless it is that of another form."""
-    return next((form for form, ending in ENDINGS.items() if out is not None and out.suffix == ending), "html")
+    suffix = "" if out is None else out.suffix.lower()
+    known = {ending: form for form, ending in reversed(ENDINGS.items())} | {".htm": "html", "": "html"}
+    if suffix not in known:
+        usage(f"--out {out}: a report is not written as {suffix} (say --as html, or take {', '.join(dict.fromkeys(ENDINGS.values()))})")
+    return known[suffix]
 
 
 def report(options: Namespace) -> None:
@@ -47,6 +51,7 @@ def report(options: Namespace) -> None:
     files = list(options.files)
     if len(files) > MOST:
         usage(f"{len(files)} results do not fit on one page (name at most {MOST})")
+    check_target(options.out)
     options.form = options.form or form_of(options.out)
     suffix = ENDINGS[options.form]
     stem = "results" if len(files) > 1 else "result" if files[0] == STANDARD_INPUT else files[0].stem
@@ -58,7 +63,7 @@ def report(options: Namespace) -> None:
     draws = {"html": lambda: page_of(*files, check=options.check), "runs": lambda: runs_on(files)}
     text = draws.get(options.form, lambda: tables_on(options.form, files, options.check))()
     for file in files:  # after they were read: a page that is named in place of its result is no result
-        refuse_overwriting_question(target, file, "result")
+        refuse_overwriting(target, file)
     refuse_overwriting_others(target, options.out)
     if str(target) == "-":
         sys.stdout.write(text)

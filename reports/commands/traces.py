@@ -23,7 +23,7 @@ from crossopt.instances.traces.chakra import messages_in, node_in
 from crossopt.instances.traces.chakra_archive import STEP, Archive, Roofline, Sums, archive_at, recounted, task_of, traces_in
 from crossopt.instances.traces.graph_file import LARGEST, Imported, Window, count_text, document_of
 from crossopt.instances.traces.ranks import joined
-from crossopt.reports.commands.console import ANSWERED, check_target, refuse_overwriting_data
+from crossopt.reports.commands.console import ANSWERED, check_target
 from crossopt.reports.render.width import fitted, listed, page_width, wrapped
 from crossopt.reports.sheets.amounts import several
 
@@ -287,8 +287,6 @@ def _time(nanoseconds: int) -> str:
 def import_traces(options: Namespace) -> int:
     """Read, write the graph, and tell; the exit code."""
     check_target(options.out)
-    for path in options.files:
-        refuse_overwriting_data(options.out, path, "--out")
     window = Window(options.begin, options.end, options.step)
     if options.step is not None and window != Window(step=options.step):
         raise RefusedError("--step: a step begins and ends where it was marked (leave --from and --to out)")

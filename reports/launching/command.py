@@ -41,7 +41,7 @@ from crossopt.reports.arguments import (
     WRITTEN,
 )
 from crossopt.reports.commands.asking import read_saved
-from crossopt.reports.commands.console import ANSWERED, check_target, code_of, refuse_overwriting_data, seconds_of, usage
+from crossopt.reports.commands.console import ANSWERED, check_target, code_of, seconds_of, usage
 from crossopt.reports.facts.schedule import Step, step_of
 from crossopt.reports.sheets.codesign.step import blocks_of, kinds_of
 from crossopt.reports.sheets.placement import cpu_runs
@@ -57,7 +57,6 @@ _OF = {"s": 1e6, "ms": 1e3}
 def export_trace(path: Path, out: Path | None) -> None:
     """Write the trace of a saved result or of a graph, or print it."""
     check_target(out)
-    refuse_overwriting_data(out, path, "--out")
     events = of_graph(read_trace(path)) if is_graph(path) else _events(path)
     text = json.dumps({"traceEvents": list(events), "displayTimeUnit": "ms"}, separators=(",", ":"), allow_nan=False) + "\n"
     if out is None or str(out) == "-":
@@ -249,7 +248,6 @@ def _export_plan(options: Namespace) -> None:
     from crossopt.reports.launching.jobs import job_text  # noqa: PLC0415
 
     check_target(options.out)
-    refuse_overwriting_data(options.out, options.file, "--out")
     text = job_text(options.job, stack, instance, launched(stack, instance, chosen))
     if options.out is None or str(options.out) == "-":
         sys.stdout.write(text)
@@ -302,7 +300,8 @@ def _refuse(options: Namespace) -> None:
     proved = options.stack == VIPR and kind in KINDS and bool(KINDS[kind].family)
     if kind in KINDS and kind != "codesign" and options.stack not in forms and not proved:
         other = f"take --as {' or '.join(forms)}" if forms else "the result itself is JSON" if saved else "solve it, its result is JSON"
-        usage(f"--as {form}: what is about {KINDS[kind].about} is not written so ({other})")
+        asked = f"--job {options.job}" if options.job is not None and options.stack is None else f"--as {form}"
+        usage(f"{asked}: what is about {KINDS[kind].about} is not written so ({other})")
 
 
 def _authors_kind(path: Path) -> str | None:

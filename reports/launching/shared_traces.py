@@ -13,16 +13,15 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.reports.arguments import ANONYMOUS, DRAWN
-from crossopt.reports.commands.console import check_target, refuse_overwriting_data
+from crossopt.reports.commands.console import check_target
 
 _RUN = ("kernel", "copy", "collective")
 
 
 def export_copy(options: Namespace, trace: Trace) -> None:
     """Write the copy in the form asked for, and the key to its names where a file for that is given."""
-    for target, name in ((options.out, "--out"), (options.key, "--key")):
+    for target in (options.out, options.key):
         check_target(target)
-        refuse_overwriting_data(target, options.file, name)
     if options.stack not in (ANONYMOUS, DRAWN):
         _write(options.out, script_of(trace))
         return

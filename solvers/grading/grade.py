@@ -170,6 +170,10 @@ def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> 
                 refuse_ours(folder)
             notebooks = tuple(path.name for path in notebooks_in(folder))
             taken = write_program(folder, assignment.handed) if assignment.judge is None else None
+            if taken and (other := Path(taken.notebook).stem) != assignment.name and (HANDOUTS / other / "starter.py").is_file():
+                raise SubmissionError(
+                    f"{taken.notebook} is the notebook of the assignment {other} (crossopt grade {other[:2].lstrip('0')} FOLDER)"
+                )
             if not (folder / assignment.handed).is_file():
                 raise SubmissionError(_not_there(assignment, folder))
             marks, fault = _judged(assignment, folder, seed) if assignment.judge else _marks(assignment, folder, seed, walls, taken)
@@ -244,7 +248,12 @@ def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool, taken: 
 
 
 def _placed(returned: Returned, taken: Taken | None, program: str) -> Returned:
-    return replace(returned, failure=taken.placed(returned.failure, program)) if taken and returned.failure else returned
+    if not taken or not returned.failure:
+        return returned
+    missing = returned.failure.endswith(f" in {program}")
+    return replace(
+        returned, failure=returned.failure.removesuffix(program) + taken.notebook if missing else taken.placed(returned.failure, program)
+    )
 
 
 def together(marks: tuple[Mark, ...], bonus: int) -> tuple[Mark, ...]:

@@ -124,7 +124,7 @@ COMMANDS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("export result.json --as megatorn", 2, ("--as: 'megatorn' is unknown", "did you mean megatron?")),
     ("solve q.yaml --out no/such/a.json", 2, ("--out no/such/a.json: there is no folder no/such", "make it first")),
     ("solve q.yaml --out folder", 2, ("--out folder: this is a directory", "name a file")),
-    ("solve q.yaml --out q.yaml", 2, ("--out q.yaml: this is the question itself", "name another file")),
+    ("solve q.yaml --out q.yaml", 2, ("--out q.yaml: this file is read", "name another file")),
     ("solve q.yaml --time-limit 60", 2, ("--time-limit: 60 has no unit", "write 60s")),
     ("solve q.yaml --time-limit -5s", 2, ("--time-limit: expected one argument", "write --option=VALUE")),
     ("solve q.yaml --engine exhaustiv", 2, ("the engine 'exhaustiv'", "did you mean 'exhaustive'?")),

@@ -825,7 +825,8 @@ def brief_of(context: Context, *, led: bool = False) -> Pairs:
         ("step time", f"{time_of(evaluation.step_time)}{f', {likely}' if likely else ''}{_range(question) if likely else ''}"),
         ("exchange", _sites_text(question.sites, evaluation.step_time)),
         ("speed", speed_text(context)),
-        ("batch", batch_text(question)) if question.goal is None else ("run", _run(context, question.goal, led=led)),
+        ("batch", batch_text(question)),
+        ("run", "" if question.goal is None else _run(question.goal, evaluation, led=led)),
         ("deadline", deadline_text(question.goal, evaluation.step_time, evaluation.likely, led=led)),
         ("rent", rent_text(question)),
         ("with failures", lasting_text(question, evaluation)),
@@ -890,17 +891,16 @@ def speed_text(context: Context) -> str:
     return " · ".join([f"{found['tokens a second']} tokens/s", *shares, *energy])
 
 
-def _run(context: Context, goal: Goal, *, led: bool) -> str:
-    """How long the run takes, unless the first line says it, how long it likely takes, what it costs, by which rent, and its batch."""
-    step_time, (low, high), batch = context.evaluation.step_time, context.evaluation.likely, batch_text(context.question)
-    money = goal.money(step_time)
-    first = () if led else (f"{days_of(goal.seconds(step_time))}{'' if money is None else f' and {money:,.0f} USD'}",)
+def _run(goal: Goal, evaluation: DesignEvaluation, *, led: bool) -> str:
+    """How long the run takes, unless the first line says it, how long it likely takes, what it costs, and by which rent."""
+    (low, high), money = evaluation.likely, goal.money(evaluation.step_time)
+    first = () if led else (f"{days_of(goal.seconds(evaluation.step_time))}{'' if money is None else f' and {money:,.0f} USD'}",)
     if low < high:
         least, most = goal.money(low), goal.money(high)
         paid = f", {least:,.0f} to {most:,.0f} USD" if least is not None and most is not None and least < most else ""
         first = (*first, f"likely {days_between(goal.seconds(low), goal.seconds(high))}{paid}")
     rent = "" if goal.rent is None or goal.purchase is not None else f" at {goal.rent:,.4g} USD/h"
-    return " · ".join([f"{' · '.join(first)}{rent}", *([batch] if batch else [])])
+    return f"{' · '.join(first)}{rent}"
 
 
 def _range(question: Instance) -> str:

@@ -23,6 +23,7 @@ from crossopt.instances.codesign.boxes import corners, full_box, grid, tightened
 from crossopt.instances.codesign.instance import FreeHardware, Goal, Instance
 from crossopt.instances.codesign.plan_choices import divisors, wholes
 from crossopt.instances.codesign.space import plan_blocks
+from crossopt.instances.codesign.stacks.known import close_call_error
 from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.solvers.answer import Watch, unwatched
 from crossopt.solvers.codesign.answer import BESIDE
@@ -253,5 +254,6 @@ def reference_text(instance: Instance, value: float | None, deadline: float = in
         return (f"{BESIDE}{free.reference_device.name}, which is sold: no plan of the question fits it",)
     ratio = found.value / value - 1.0
     difference = f"the chip is {abs(ratio):.1%} {'faster' if ratio > 0.0 else 'slower'}" if ratio else "the chip is as fast"
-    took = rounded_quantity(found.value, "time")
+    error, took = close_call_error(question), rounded_quantity(found.value, "time")
+    difference += f", too close to call: the model's mean error is {error:.1%}" if error is not None and abs(ratio) < error else ""
     return (f"{BESIDE}{free.reference_device.name}, which is sold: {took} by its best plan, proved ({found.best.plan}); {difference}",)

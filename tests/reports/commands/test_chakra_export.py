@@ -140,7 +140,7 @@ def test_files_that_are_cut_or_missing_are_told(folder: Path, tmp_path: Path, ca
     assert "NPU 3: byte " in printed
     assert "the trace of NPU 5 is missing" in printed
     (cut / "groups.json").unlink()
-    with pytest.raises(InstanceError, match=r"groups.json is missing"):
+    with pytest.raises(InstanceError, match=r"there is no groups.json in this folder"):
         archive_at(cut)
     (tmp_path / "x.tar").write_bytes(b"no tar at all")
     with pytest.raises(InstanceError, match=r"this .tar cannot be read"):

@@ -68,7 +68,7 @@ def test_check_of_what_is_no_result_is_one_sentence_and_exits_with_three(
     ("path", "message"),
     [
         ("/nowhere", "there is no such file"),
-        ("/tmp", "groups.json is missing (name what `crossopt export --as chakra` wrote)"),
+        ("/tmp", "there is no groups.json in this folder (name a result, or what `export --as chakra` writes)"),
         ("/dev/zero", "not a regular file"),
     ],
 )

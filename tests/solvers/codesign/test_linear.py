@@ -430,7 +430,7 @@ def test_the_gap_of_the_quickstart_is_closed_by_branching(tmp_path: Path, capsys
         (["deepflow-lstm-64", "--relaxation"], 2, "use boxes"),
         (["tiny", "--relaxation", "--svg", "none/tree.svg"], 2, "make it first"),
         (["quickstart", "--relaxation", "--time-limit", "0s"], 10, "time limit before there was an integer model"),
-        (["tiny", "--relaxation", "--out", str(INSTANCES / "tiny.yaml")], 2, "this is the question itself"),
+        (["tiny", "--relaxation", "--out", str(INSTANCES / "tiny.yaml")], 2, "this file is read"),
         (["tiny", "--relaxation", "--set", "workload.model=gpt3-175b"], 20, "no design keeps every limit"),
     ],
 )

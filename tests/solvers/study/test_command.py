@@ -242,7 +242,7 @@ def test_a_comparison_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Pat
         ((graph, "--chart", str(tmp_path / "x.html")), "--chart: this is for joint designs, and does not apply to operators of a graph"),
         (("tiny", "--devices", "8"), "--devices: this does not apply to a joint design"),
         (("tiny", "--out", str(tmp_path)), "this is a directory"),
-        ((study, "--out", study), "this is the question itself"),
+        ((study, "--out", study), "this file is read"),
         (("tiny", "--engines", "deepflaw"), "did you mean 'deepflow'?"),
     ):
         with pytest.raises(SystemExit) as ended:
