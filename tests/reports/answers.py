@@ -15,15 +15,6 @@ from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.family import solve
 
 ENGINES = FAMILY.engines
-COUNTED = """\
-kind: codesign
-workload: {transformer: {layers: 4, hidden: 512, heads: 8, ffn: 2048, vocabulary: 8192, sequence: 512}, global_batch: 64}
-cluster: {devices: [2, 4, 8, 16], devices_per_node: 2}
-hardware: a100-40g
-prices: {electricity: 0.1 USD/kWh, lifetime: 4 year, device: 15000 USD}
-choices: {tensor: [1, 2], pipeline: [1, 2], microbatch: [1, 2], recompute: [none, full]}
-"""
-"""On several numbers of devices."""
 
 
 def answered(asked: Instance | Portfolio | MultiScaleQuestion, engine: str = "exhaustive", seconds: float = float("inf")) -> DesignResult:

@@ -13,7 +13,8 @@ from crossopt.instances.files.saved import write_atomically
 from crossopt.reports.cli import main
 from crossopt.reports.commands import asking
 from tests.paths import INSTANCES
-from tests.reports.answers import COUNTED, ENGINES, saved
+from tests.reports.answers import ENGINES, saved
+from tests.solvers.codesign.questions import COUNTED
 
 TINY = str(INSTANCES / "tiny.yaml")
 Captured = pytest.CaptureFixture[str]

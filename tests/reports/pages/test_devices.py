@@ -8,8 +8,8 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
-from tests.reports.answers import COUNTED
 from tests.reports.look import faults_in_a_browser
+from tests.solvers.codesign.questions import COUNTED
 
 QUESTIONS = {
     "least energy": ("--set", "objective=energy_per_token"),

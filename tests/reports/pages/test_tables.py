@@ -13,7 +13,7 @@ from crossopt.reports.commands.report import ENDINGS, PAGES, draw_results, table
 from crossopt.reports.render.paper import paper
 from crossopt.reports.render.together import Drawn
 from tests.paths import INSTANCES, ROOT
-from tests.reports.answers import COUNTED
+from tests.solvers.codesign.questions import COUNTED
 from tests.solvers.codesign.several_questions import TWO
 from tests.solvers.stages.piper.graphs import document, written
 

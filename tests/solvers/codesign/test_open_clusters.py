@@ -26,7 +26,7 @@ from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.devices import NOT_THE_FASTEST, solve_counts
 from tests.solvers.codesign.asking import again, answered, checked, reread
 from tests.solvers.codesign.editing import passes, refused, remembering
-from tests.solvers.codesign.questions import TINY_FREE, ask
+from tests.solvers.codesign.questions import COUNTED, TINY_FREE, ask
 from tests.solvers.codesign.test_agreement import agree
 
 ADDING = """\
@@ -87,14 +87,6 @@ def test_a_pool_smaller_than_what_plans_offload_is_the_reason_that_there_is_none
 
 # The number of devices as a choice: against every number asked for on its own, with every edit of the answer refused.
 
-FIXED = """\
-kind: codesign
-workload: {transformer: {layers: 4, hidden: 512, heads: 8, ffn: 2048, vocabulary: 8192, sequence: 512}, global_batch: 64}
-cluster: {devices: [2, 4, 8, 16], devices_per_node: 2}
-hardware: a100-40g
-prices: {electricity: 0.1 USD/kWh, lifetime: 4 year, device: 15000 USD}
-choices: {tensor: [1, 2], pipeline: [1, 2], microbatch: [1, 2], recompute: [none, full]}
-"""
 FREE = TINY_FREE.replace("devices: 8", "devices: [4, 8, 16]") + (
     "prices: {electricity: 0.1 USD/kWh, lifetime: 4 year, wafer: 9000 USD, stack: 120 USD, package: 900 USD}\n"
 )
@@ -118,7 +110,7 @@ def alone(text: str, count: int, *settings: str) -> float | None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("text", "engine"), [(FIXED, "exhaustive"), (FREE, "boxes")])
+@pytest.mark.parametrize(("text", "engine"), [(COUNTED, "exhaustive"), (FREE, "boxes")])
 @pytest.mark.parametrize("objective", ["step_time", "cost_per_token", "energy_per_token"])
 def test_the_best_number_of_devices_is_that_of_the_best_answer(text: str, objective: str, engine: str) -> None:
     setting = f"objective={objective}"
@@ -134,7 +126,7 @@ def test_the_best_number_of_devices_is_that_of_the_best_answer(text: str, object
     assert checked(again(result)).refused == ()
 
 
-@pytest.mark.parametrize("text", [FIXED, pytest.param(FREE, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("text", [COUNTED, pytest.param(FREE, marks=pytest.mark.slow)])
 def test_the_fewest_devices_are_the_first_that_keep_the_time_with_its_least_step_and_all_fewer_are_refuted(text: str) -> None:
     times = {count: alone(text, count) for count in counted(text).counts}
     *fewer, last = times
@@ -159,14 +151,14 @@ def test_progress_shows_the_number_of_devices_where_the_fewest_are_asked_for_and
     """A step of 3.8 s is no 3.8 devices."""
     for objective, values in (("devices", {2.0, 4.0, 8.0, 16.0}), ("step_time", None)):
         seen = list[Progress]()
-        solve_counts(counted(FIXED, f"objective={objective}", "budget.step_time=1 s"), "exhaustive", Limits(), seen.append)
+        solve_counts(counted(COUNTED, f"objective={objective}", "budget.step_time=1 s"), "exhaustive", Limits(), seen.append)
         best = {one.best for one in seen if one.best is not None}
         assert best
         assert (best <= values) if values else max(best) < 1.0
         assert all(one.label.startswith("2 devices: ") for one in seen[:1])
 
 
-PLANLESS = FIXED.replace("[2, 4, 8, 16]", "[2, 4, 202]")
+PLANLESS = COUNTED.replace("[2, 4, 8, 16]", "[2, 4, 202]")
 
 
 def test_a_number_of_devices_without_any_plan_is_told_so_and_not_as_a_limit_that_breaks() -> None:
@@ -184,11 +176,11 @@ def test_a_number_of_devices_without_any_plan_is_told_so_and_not_as_a_limit_that
 
 
 def test_without_a_proof_for_each_number_nothing_is_proved() -> None:
-    late = solved(FIXED, seconds=0.0)
+    late = solved(COUNTED, seconds=0.0)
     assert (late.status, late.value, late.bound, late.stopped) == ("UNKNOWN", None, None, "time limit")
-    rule = solved(FIXED, engine="expert")
+    rule = solved(COUNTED, engine="expert")
     assert (rule.status, rule.bound, rule.proved) == ("FEASIBLE", None, False)
-    fewest = solved(FIXED, "objective=devices", engine="expert")
+    fewest = solved(COUNTED, "objective=devices", engine="expert")
     assert (fewest.status, fewest.value, fewest.bound, fewest.proved) == ("OPTIMAL", 2.0, 2.0, True)
     assert fewest.notes == (NOT_THE_FASTEST,), "no fewer, but perhaps faster"
     assert (fewest.parts[0].status, fewest.parts[0].proved) == ("FEASIBLE", False)
@@ -205,7 +197,7 @@ def test_an_interrupt_leaves_the_numbers_that_were_not_looked_at_without_a_bound
         if len(seen) > 1:
             raise KeyboardInterrupt
 
-    result = answered(counted(FIXED), "exhaustive", watch=interrupting)
+    result = answered(counted(COUNTED), "exhaustive", watch=interrupting)
     assert (len(result.parts), result.stopped, result.status, result.bound) == (2, "interrupted", "FEASIBLE", None)
     assert checked(result).refused == ()
     assert "not evaluated (interrupted)" in told(result)
@@ -281,8 +273,8 @@ EDITS = {
 
 def test_an_answer_that_was_edited_is_refused() -> None:
     """With other words that a result may say, and parts that are answers."""
-    text = to_text(solved(FIXED, "objective=cost_per_token"))
-    question = counted(FIXED, "objective=cost_per_token")
+    text = to_text(solved(COUNTED, "objective=cost_per_token"))
+    question = counted(COUNTED, "objective=cost_per_token")
     accepted = []
     with remembering() as family:
         assert passes(family, question, json.loads(text))
@@ -295,7 +287,7 @@ def test_an_answer_that_was_edited_is_refused() -> None:
 
 
 def test_every_figure_inside_the_answers_is_checked() -> None:
-    data = json.loads(to_text(solved(FIXED, "objective=devices", "budget.step_time=1 ms")))
+    data = json.loads(to_text(solved(COUNTED, "objective=devices", "budget.step_time=1 ms")))
     assert data["status"] == "INFEASIBLE"
     for place in range(len(data["parts"])):
         for name, value in (("status", "UNKNOWN"), ("proved", False), ("engine", "boxes"), ("proof", None)):
@@ -310,7 +302,7 @@ def test_every_figure_inside_the_answers_is_checked() -> None:
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "fleet.yaml", tmp_path / "answer.json"
-    path.write_text(FIXED, encoding="utf-8")
+    path.write_text(COUNTED, encoding="utf-8")
     assert main(["validate", str(path)]) == 0
     assert "2 devices: 1 hardware point x 12 combinations of plan choices; 4 devices: " in capsys.readouterr().out
     assert main(["solve", str(path), "--set", "objective=cost_per_token", "--out", str(out), "--strict"]) == 0
@@ -331,7 +323,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 )
 def test_commands_for_one_number_say_how_to_ask_for_one(command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "fleet.yaml"
-    path.write_text(FIXED, encoding="utf-8")
+    path.write_text(COUNTED, encoding="utf-8")
     assert main([command[0], str(path), *command[1:]]) == 3
     assert "--set cluster.devices=16" in capsys.readouterr().err
 
@@ -357,9 +349,9 @@ def only(text: str, batch: int, *settings: str) -> float | None:
 @pytest.mark.parametrize(
     ("text", "engine", "objective"),
     [
-        (FIXED, "exhaustive", ""),
+        (COUNTED, "exhaustive", ""),
         (FREE, "boxes", "cost_per_token"),
-        pytest.param(FIXED, "exhaustive", "energy_per_token", marks=pytest.mark.slow),
+        pytest.param(COUNTED, "exhaustive", "energy_per_token", marks=pytest.mark.slow),
     ],
 )
 def test_the_best_batch_is_that_of_the_best_answer_per_sample_or_token(text: str, engine: str, objective: str) -> None:
@@ -375,26 +367,26 @@ def test_the_best_batch_is_that_of_the_best_answer_per_sample_or_token(text: str
 
 def test_the_time_of_a_sample_is_the_step_time_over_the_batch() -> None:
     for batch in BATCHES:
-        step = only(FIXED, batch)
+        step = only(COUNTED, batch)
         assert step is not None
-        assert only(FIXED, batch, "objective=time_per_sample") == step / batch
+        assert only(COUNTED, batch, "objective=time_per_sample") == step / batch
 
 
 def test_the_answer_says_by_what_batches_are_compared() -> None:
-    words = " ".join(told(batches_solved(FIXED, OPEN, ONE)).split())
+    words = " ".join(told(batches_solved(COUNTED, OPEN, ONE)).split())
     assert "question 3 batches, batch 128 is best, proved" in words
     assert "batches are compared by the time of a sample, as a smaller one has the shorter step; how well each of them learns" in words
     assert "The design with batch 128" in words
-    asked, result = counted(FIXED, OPEN, ONE), batches_solved(FIXED, OPEN, ONE)
+    asked, result = counted(COUNTED, OPEN, ONE), batches_solved(COUNTED, OPEN, ONE)
     page = str(page_of("codesign", asked, result, {}))
     assert "With which batch, of 32, 64 or 128, can" in page
     assert "batches are compared by the time of a sample" in page
 
 
 def test_numbers_of_devices_and_batches_are_asked_about_in_pairs() -> None:
-    result = batches_solved(FIXED, OPEN, "objective=cost_per_token", "cluster.devices=[4, 16]")
+    result = batches_solved(COUNTED, OPEN, "objective=cost_per_token", "cluster.devices=[4, 16]")
     pairs = [(devices, batch) for devices in (4, 16) for batch in BATCHES]
-    values = [alone(FIXED, devices, "objective=cost_per_token", f"workload.global_batch={batch}") for devices, batch in pairs]
+    values = [alone(COUNTED, devices, "objective=cost_per_token", f"workload.global_batch={batch}") for devices, batch in pairs]
     assert [part.value for part in result.parts] == values
     least = min(value for value in values if value is not None)
     assert result.answer is not None
@@ -405,12 +397,12 @@ def test_numbers_of_devices_and_batches_are_asked_about_in_pairs() -> None:
 def test_the_fewest_devices_that_are_done_in_time_with_any_of_the_batches() -> None:
     """A run of 512 x 512 x 128 tokens is 512 steps of the greatest batch; 4 devices are in time with that one alone."""
     tokens = 512 * 512 * 128
-    seconds = {(devices, batch): alone(FIXED, devices, f"workload.global_batch={batch}") for devices in (2, 4) for batch in BATCHES}
+    seconds = {(devices, batch): alone(COUNTED, devices, f"workload.global_batch={batch}") for devices in (2, 4) for batch in BATCHES}
     runs = {pair: tokens / (512 * pair[1]) * step for pair, step in seconds.items() if step is not None}
     second, first = sorted(runs[4, batch] for batch in BATCHES)[1::-1]
     assert first < second < min(runs[2, batch] for batch in BATCHES)
     goal = f"goal={{tokens: {tokens}, deadline: {(first + second) / 2!r} s}}"
-    result = batches_solved(FIXED, OPEN, "objective=devices", goal)
+    result = batches_solved(COUNTED, OPEN, "objective=devices", goal)
     assert (result.status, result.value, result.bound) == ("OPTIMAL", 4.0, 4.0)
     assert result.answer is not None
     assert runs[4, result.answer.batch] == first
@@ -419,7 +411,7 @@ def test_the_fewest_devices_that_are_done_in_time_with_any_of_the_batches() -> N
 
 def test_an_export_says_how_to_have_the_best_batch_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question, answers, one = (tmp_path / name for name in ("batches.yaml", "answers.json", "one.json"))
-    question.write_text(FIXED, encoding="utf-8")
+    question.write_text(COUNTED, encoding="utf-8")
     settings = [part for one in (OPEN, ONE) for part in ("--set", one)]
     assert main(["solve", str(question), *settings, "--out", str(answers)]) == 0
     capsys.readouterr()

@@ -35,6 +35,7 @@ from crossopt.solvers.codesign.baselines.searchers import (
 from crossopt.solvers.codesign.engines import SEARCHERS
 from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
+from tests.extent import some
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
@@ -114,7 +115,7 @@ def test_a_setting_that_one_plan_alone_has_otherwise_tells_plans_apart() -> None
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("name", SEARCHERS)
+@pytest.mark.parametrize("name", some([*SEARCHERS], 4))
 def test_all_searchers_start_from_the_best_recipe_and_not_from_one_rule(name: str) -> None:
     instance = ask(TINY_FREE, *WIDE, "microbatch=[1, 2, 4]")
     recipe, expert, result = found("recipes", instance), found("expert", instance), found(name, instance)
@@ -127,7 +128,7 @@ def test_all_searchers_start_from_the_best_recipe_and_not_from_one_rule(name: st
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("name", [*SEARCHERS, "alternating"])
+@pytest.mark.parametrize("name", some([*SEARCHERS, "alternating"], 4))
 def test_a_cold_start_asks_no_recipe(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def asked_for(*arguments: object) -> NoReturn:
         raise AssertionError("a rule was asked")
