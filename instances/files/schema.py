@@ -188,7 +188,7 @@ def figures_of(record: Any) -> Iterator[tuple[Slot, float]]:  # noqa: ANN401 - a
     defaults = {field.name: field.default for field in fields(record)}
     values = ((slot, getattr(record, slot.name)) for slot in slots_of(type(record)))
     figures = ((slot, value) for slot, value in values if isinstance(value, float))
-    return ((slot, value) for slot, value in figures if slot.mark(Unset) is None or value != defaults[slot.name])
+    return ((slot, value) for slot, value in figures if value != defaults[slot.name] or slot.mark(Unset) is None)
 
 
 def unwrap(kind: Kind, marks: Marks) -> tuple[Kind, Marks]:
@@ -198,7 +198,6 @@ def unwrap(kind: Kind, marks: Marks) -> tuple[Kind, Marks]:
     return (get_args(kind)[0] if origin_of(kind) is Given else kind), marks
 
 
-@cache
 def origin_of(kind: Kind) -> object:
     """`tuple` for `tuple[int, ...]`, and so on; None for a plain type."""
     return get_origin(kind)
