@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 Objective = Literal["time", "energy", "size", "memory", "bops", "quality"]
 UNITS = {"time": "s", "energy": "J", "size": "B", "memory": "B", "bops": "", "quality": ""}
 MOST_LAYERS, MOST_STRATEGIES, MOST_CHIPS = 20_000, 64, 20_000
+_LOOKED_AT = 8
+"""Chips of which a question remembers its problem."""
 ALL_SPLITS: tuple[SplitKind, ...] = ("batch", "features", "inputs", "space")
 
 
@@ -181,6 +183,8 @@ class LayersQuestion:
     """Seconds of the multiply-adds of each operator at the device's peak, by format; none where operators are split or the chip is free."""
     chips: "Chips | None" = None
     """The chips of a question with a free one, whose problem is that of one of them."""
+    on_chips: dict[int, "LayersQuestion"] = field(default_factory=dict, init=False, repr=False)
+    """The question on the chips that were looked at last."""
 
     def on_chip(self, chip: int | None) -> "LayersQuestion":
         """The question on one of its chips, or itself where a device is named; a ValueError where there is no such chip."""
@@ -190,8 +194,12 @@ class LayersQuestion:
             return self
         if chip is None:
             raise ValueError("the chip is missing")
-        asked = self.chips.asked(chip)
-        return replace(self, problem=problem_of(asked.written), rules=asked.rules, pricing=asked.pricing, chips=None)
+        if chip not in self.on_chips:
+            asked = self.chips.asked(chip)
+            if len(self.on_chips) == _LOOKED_AT:
+                self.on_chips.clear()
+            self.on_chips[chip] = replace(self, problem=problem_of(asked.written), rules=asked.rules, pricing=asked.pricing, chips=None)
+        return self.on_chips[chip]
 
     __repr__ = short_repr
 
