@@ -47,6 +47,8 @@ class Progress:
     """Lower bound."""
     answer: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
     """Returns the incumbent itself, for callers that save it."""
+    proof: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
+    """Returns the proof of the bound, for callers that save it with the incumbent."""
 
 
 Watch = Callable[[Progress], None]

@@ -272,11 +272,12 @@ def _run_engine(
 
     An interrupt before it told any goes on, unless the simplest rule is asked then.
     """
-    latest: list[Callable[[], A | None]] = []
+    latest, least = list[Progress](), inf
 
     def see(progress: Progress) -> None:
-        if progress.answer is not None and progress.best is not None:
-            latest[:] = [progress.answer]
+        nonlocal least
+        if progress.answer is not None and progress.best is not None and progress.best <= least:
+            latest[:], least = [progress], progress.best
         watch(progress)
 
     try:
@@ -284,13 +285,20 @@ def _run_engine(
     except KeyboardInterrupt:
         if not latest and not simplest:
             raise
-        return final(SearchOutcome(latest[0]() if latest else None, engine=name, stopped="interrupted"))
+        return final(incumbent_of(latest[0] if latest else None, name, "interrupted"))
     except (FailedError, MemoryError) as error:
-        answer = latest[0]() if latest else None
-        if answer is None:
+        found: SearchOutcome[A] = incumbent_of(latest[0] if latest else None, name, "interrupted")
+        if found.answer is None:
             raise
         reason = str(error) or "there is not enough memory"
-        return final(SearchOutcome(answer, engine=name, stopped="interrupted", notes=(f"the engine {name} ended early: {reason}",)))
+        return final(replace(found, notes=(f"the engine {name} ended early: {reason}",)))
+
+
+def incumbent_of(progress: Progress | None, engine: str, stopped: str) -> SearchOutcome[Any]:
+    """The incumbent of a report, with its bound where a proof comes with that; nothing without a report."""
+    answer = progress.answer() if progress and progress.answer else None
+    proof = progress.proof() if progress and progress.proof and answer is not None else None
+    return SearchOutcome(answer, progress.bound if progress and proof is not None else None, proof, engine, stopped)
 
 
 def quick_answer(family: ProblemType[Q, A, D], question: Q, seconds: float = _AT_ONCE) -> A | None:

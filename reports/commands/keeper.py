@@ -24,8 +24,8 @@ from typing import Any, NoReturn
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import ModelError, VerificationError
 from crossopt.instances.files.saved import write_atomically
-from crossopt.solvers.answer import Limits, Progress, Result, SearchOutcome, Watch
-from crossopt.solvers.family import ProblemType, certify, quick_answer
+from crossopt.solvers.answer import Limits, Progress, Result, Watch
+from crossopt.solvers.family import ProblemType, certify, incumbent_of, quick_answer
 from crossopt.solvers.processes import LENGTH, end_with, ending_of, packed
 
 _SOON, _PATIENCE, _SHARE = 0.2, 0.5, 0.02
@@ -302,6 +302,8 @@ class Keeping:
     began: float = field(default_factory=monotonic)
     best: float | None = None
     """The value of the answer that was kept last."""
+    bound: float | None = None
+    """The bound that was reported with it."""
     next: float = 0.0
     """When the next one may be kept."""
     simple: Any = None
@@ -327,10 +329,11 @@ class Keeping:
 
     def __call__(self, progress: Progress) -> None:
         better = progress.best is not None and (self.best is None or progress.best < self.best)
-        if better and progress.answer is not None and (self.best is None or monotonic() >= self.next):
+        closer = progress.best is not None and progress.best == self.best and progress.proof is not None and progress.bound != self.bound
+        if (better or closer) and progress.answer is not None and (self.best is None or monotonic() >= self.next):
             with self.lock:
-                self._hand_over(progress.answer())
-                self.best = progress.best
+                self._hand_over(progress)
+                self.best, self.bound = progress.best, progress.bound
         self.watch(progress)
 
     def _hand_over_the_simplest(self, seconds: float) -> None:
@@ -340,23 +343,23 @@ class Keeping:
             with self.lock:
                 if answer is not None and self.best is None and not self.keep.finishing:
                     self.simple = answer
-                    self._hand_over(answer)
+                    self._hand_over(Progress("", None, answer=lambda: answer))
 
-    def _hand_over(self, answer: object) -> None:
+    def _hand_over(self, progress: Progress | None) -> None:
         """Nothing where the judge does not agree: the last answer is held to that too."""
         now = monotonic()
         stopped = "time limit" if isfinite(self.limits.seconds) else "interrupted"  # who is ended on request mostly ends by itself
         with suppress(ModelError, VerificationError, ValueError):
-            found = self.family.with_parts(self.question, SearchOutcome(answer, engine=self.engine, stopped=stopped), self.limits)
+            found = self.family.with_parts(self.question, incumbent_of(progress, self.engine, stopped), self.limits)
             until = (
                 self.limits.seconds if isfinite(self.limits.seconds) else now - self.began
             )  # when it is shown, unless the search was killed
             seconds = until if found.seconds is None else found.seconds
             result = certify(self.family, self.question, found, self.limits, seconds)
             saved = self.written(result)
-            if answer is not None and not result.parts:  # else its words follow from those of its parts
+            if result.answer is not None and not result.parts:  # else its words follow from those of its parts
                 killed = self.written(replace(result, stopped="interrupted", seconds=now - self.began, notes=(*result.notes, _KILLED)))
                 saved = replace(saved, if_killed=(killed.out, killed.shown))
-            self.keep.keep(replace(saved, spare=answer is None))
+            self.keep.keep(replace(saved, spare=result.answer is None))
         spent = monotonic() - now
         self.next = monotonic() + spent / SHARE

@@ -101,6 +101,11 @@ class _Course:
     def bound(self) -> float:
         return max(self.priced.bound or 0.0, 0.0 if self.regions is None else self.regions.bound)
 
+    @property
+    def proof(self) -> PricedTiers | PricedPhases:
+        """The proof of the bound."""
+        return _phases_of(self.regions) if self.regions is not None and self.regions.bound == self.bound else _proof_of(self.priced)
+
     def offer(self, plan: EmbeddingPlan) -> None:
         """Keep a plan that the judge accepts if it is better."""
         began = monotonic()
@@ -109,7 +114,12 @@ class _Course:
         if verdict.accepted and verdict.value < self.value:
             self.plan, self.value = plan, float(verdict.value)
             self.trace.append((monotonic() - self.began, self.value, self.bound))
-            self.watch(Progress("local search", self.value, self.bound, answer=lambda: plan))
+            self.report()
+
+    def report(self) -> None:
+        """Report the best plan, and the bound with its proof."""
+        plan, proof = self.plan, self.proof
+        self.watch(Progress("local search", self.value, min(self.bound, self.value), answer=lambda: plan, proof=lambda: proof))
 
     def seen(self, plan: Plan) -> None:
         """Judge a plan that fits, or keep it for later if judging takes long."""
@@ -148,10 +158,7 @@ def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
             raise
         halted = True
     lacking = lacking_by_relaxation(ways, _LEAST_RELAXING) if course.plan is None and not small else None
-    bound, target, regions = course.bound, course.bound * (1.0 + within), course.regions
-    shown: PricedTiers | PricedPhases = _proof_of(course.priced)
-    if regions is not None and regions.bound == bound:
-        shown = _phases_of(regions)
+    bound, target, shown = course.bound, course.bound * (1.0 + within), course.proof
     if small and not halted and not course.value <= target and (nodes := _searched(course, form, priced, deadline)):
         shown, bound = PricedTiers(BY_SEARCH, None, _figures(priced), nodes=nodes), course.value
     if course.plan is None and (bound == inf or lacking is not None):
@@ -269,6 +276,7 @@ def _local_search(course: _Course, ways: Flat, within: float, patience: float, d
         course.settle()
     if course.plan is not None and not small and course.regions is None and course.value > course.bound * (1.0 + within):
         course.priced = sharpened(ways, course.priced, course.value, max(_RELAXING * (deadline - monotonic()), _LEAST_RELAXING))
+        course.report()
     if best is not None and not step and course.value > course.bound * (1.0 + within):
         improve(best, course.bound * (1.0 + within), deadline, patience, random, course.seen, priced.prices)
         course.settle()

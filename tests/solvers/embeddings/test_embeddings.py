@@ -36,7 +36,7 @@ from crossopt.instances.embeddings.tables import cache_statistics, random_tables
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_given
 from crossopt.reports.sheets.embeddings import plan_document
-from crossopt.solvers.answer import Limits, Result, unwatched
+from crossopt.solvers.answer import Limits, Progress, Result, unwatched
 from crossopt.solvers.checking import check_answer, faults_but_proof, solve_and_verify
 from crossopt.solvers.embeddings import engines
 from crossopt.solvers.embeddings.annealing import balance_phases, height_of
@@ -45,6 +45,7 @@ from crossopt.solvers.embeddings.family import FAMILY
 from crossopt.solvers.embeddings.judge import BY_PHASES, EmbeddingPlan, TablePlan, judge, prove
 from crossopt.solvers.embeddings.local import start_from
 from crossopt.solvers.embeddings.prices import by_regions, cheap_small_pieces, cheapest, flat, in_small_pieces, relaxed
+from crossopt.solvers.family import certify, incumbent_of
 from crossopt.solvers.proofs import PhaseLeaf, PricedCounts, PricedPhases, PricedTiers
 from tests.paths import reference
 from tests.solvers.embeddings.drawn import drawn
@@ -565,6 +566,20 @@ def test_an_answer_that_is_cut_off_keeps_its_bound(name: str, monkeypatch: pytes
     assert result.value is not None
     assert result.bound is not None
     assert check_answer(FAMILY, result, question).accepted
+
+
+@pytest.mark.parametrize("objective", ["step", "slowest_device"])
+def test_every_plan_on_the_way_has_a_bound_that_is_accepted(objective: str) -> None:
+    """What a search that is ended where it hears nothing leaves behind."""
+    question, seen = ask(STEPS.replace("step", objective)), list[Progress]()
+    engines.local(question, Limits(seconds=1.0), seen.append)
+    assert seen
+    for progress in (seen[0], seen[-1]):
+        found = incumbent_of(progress, "local", "interrupted")
+        result = certify(FAMILY, question, found, Limits(), 0.0)
+        assert 0.0 < (result.bound or 0.0) <= (result.value or 0.0)
+        assert check_answer(FAMILY, result, question).accepted
+        assert not check_answer(FAMILY, replace(result, bound=1.01 * (result.bound or 0.0)), question).accepted
 
 
 @pytest.mark.parametrize("engine", ["cpsat", "highs"])
