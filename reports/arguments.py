@@ -33,6 +33,22 @@ _SWEEP_WHAT = (
 )
 
 
+class Settings(argparse.Action):
+    """Settings of a question in their order; one key with two values is refused, as neither of them is what was meant."""
+
+    def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:  # noqa: ANN401 - as the class above declares it
+        del parser, option_string
+        key, given = _key_of(values), getattr(namespace, self.dest)
+        if other := next((setting for setting in given if _key_of(setting) == key and setting != values), None):
+            raise argparse.ArgumentError(self, f"{other} and {values} say two things (keep one)")
+        setattr(namespace, self.dest, [*given, values])
+
+
+def _key_of(setting: str) -> str:
+    """The key of a setting; a choice may be written with its section or without."""
+    return setting.partition("=")[0].strip().removeprefix("choices.")
+
+
 def add_sweep(parser: argparse.ArgumentParser) -> None:
     """Arguments of `sweep`."""
     parser.epilog, parser.formatter_class = _CODES, argparse.RawDescriptionHelpFormatter
@@ -46,7 +62,7 @@ def add_sweep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set",
         dest="settings",
-        action="append",
+        action=Settings,
         default=[],
         metavar="KEY=VALUE",
         help="override a value of every question, as for `solve`",
@@ -182,7 +198,7 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
     )
     job = "of a training stack: a job that runs it, as a script for sbatch or a resource of Kubernetes, with torchrun, steps and data"
     parser.add_argument("--job", choices=JOBS, help=job)
-    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {settings}")
+    parser.add_argument("--set", dest="settings", action=Settings, default=[], metavar="KEY=VALUE", help=f"of a model: {settings}")
     parser.add_argument(
         "--out",
         type=Path,
@@ -323,7 +339,7 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=_SET_HELP)
+    parser.add_argument("--set", dest="settings", action=Settings, default=[], metavar="KEY=VALUE", help=_SET_HELP)
     parser.add_argument("--workload", metavar="NAME", help="use only this one of several workloads, with its own chip")
 
 
@@ -654,7 +670,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     _add_question(parser)
-    parser.add_argument("--force", action="append", default=[], metavar="KEY=VALUE", help="also show the best design with this choice")
+    parser.add_argument("--force", action=Settings, default=[], metavar="KEY=VALUE", help="also show the best design with this choice")
     parser.add_argument("--near", type=_gap, metavar="GAP", help="also say what all designs within this gap have in common, such as 1%%")
     parser.add_argument("--time-limit", metavar="TIME", help="for each of the questions that are solved, and for --near, for example 60s")
     relaxation = (

@@ -1,6 +1,7 @@
 """What commands do with their arguments before the work begins, and how a command ended, with its exit code."""
 
 import argparse
+import hashlib
 import os
 import re
 import sys
@@ -85,8 +86,28 @@ def refuse_lost_files(options: argparse.Namespace) -> None:
         if same := [before for before, known in written.items() if _is_same(path, known)]:
             usage(f"{option} {path}: {same[0]} is written there (name another file)")
         written[option] = path
+        if name == "save":
+            _refuse_unsaved(path, options.command)
         if name == "save" and options.command in _WITH_GRAPHS:
             written["the graph of --save"] = graph_beside(path)
+
+
+def saved_question(command: str, text: str) -> str:
+    """A question as `--save` writes it: below a line with the command and a digest, by which a later run knows its own unedited file."""
+    return f"# written by crossopt {command} --save, {hashlib.sha256(text.encode()).hexdigest()[:16]}\n{text}"
+
+
+def _refuse_unsaved(path: Path, command: str) -> None:
+    """Refuse a question over a file that `--save` of this command did not write, or that was edited since."""
+    if path.suffix.lower() in {".json", ".gz"}:
+        usage(f"--save {path}: a question is written as YAML (name it {path.stem}.yaml)")
+    found = path.read_text(encoding="utf-8", errors="replace") if _is_file(path) else ""
+    if found == saved_question(command, found.partition("\n")[2]):
+        return
+    for target in (path, *([graph_beside(path)] if command in _WITH_GRAPHS else [])):
+        if _is_file(target) and target.stat().st_size:
+            why = f"{target.name} is there, and `crossopt {command} --save` did not write it, or it was edited since"
+            usage(f"--save {path}: {why} (name another file, or remove {target.name})")
 
 
 _WITH_GRAPHS = ("place", "checkpoint", "quantize")
@@ -178,6 +199,9 @@ def question_of(options: argparse.Namespace, keys: Mapping[str, str]) -> Any:  #
 
     stated = {name: getattr(options, name, None) for name in keys}
     given = {f"{keys[name]}={_as_value(name, value)}": name for name, value in stated.items() if value is not None and value is not False}
+    for setting in options.settings:
+        if name := next((own for own in given if setting != own and setting.partition("=")[0].strip() == own.partition("=")[0]), ""):
+            usage(f"{FLAGS[given[name]]}: --set {setting} says otherwise (keep one)")
     try:
         return read(question_path(options.file), (*options.settings, *given), getattr(options, "workload", None))
     except InstanceError as error:

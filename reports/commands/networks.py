@@ -18,7 +18,7 @@ from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.kinds import STANDARD_INPUT
 from crossopt.instances.operators.graph_file import ONNX_NAMES, graph_text, is_operators, read_graph
 from crossopt.instances.operators.torch_export import ATEN_NAMES, graph_of_module, read_torch
-from crossopt.reports.commands.console import ANSWERED, check_target, code_of, seconds_of
+from crossopt.reports.commands.console import ANSWERED, check_target, code_of, saved_question, seconds_of
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.width import fitted, listed, wrapped
 from crossopt.reports.shown import text_of
@@ -78,7 +78,7 @@ def result_written(
     if options.save is not None:
         if written.graph_file:
             write_atomically(options.save.parent / written.graph_file, written.graph)
-        write_atomically(options.save, written.text)
+        write_atomically(options.save, saved_question(options.command, written.text))
     if options.out is not None:
         write_atomically(options.out, to_text(result))
     sys.stdout.write(fitted(text_of(kind, question, result, options.verbose)))

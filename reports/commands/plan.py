@@ -34,7 +34,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.question import read_given
-from crossopt.reports.commands.console import ANSWERED, INFEASIBLE, NO_DESIGN, check_target, seconds_of, usage
+from crossopt.reports.commands.console import ANSWERED, INFEASIBLE, NO_DESIGN, check_target, saved_question, seconds_of, usage
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.terminal import brief
 from crossopt.reports.render.width import fitted
@@ -135,7 +135,7 @@ def plan(options: Namespace) -> int:
     except InstanceError as error:
         usage(faults_by_option(error))
     if options.save is not None:
-        write_atomically(options.save, question_text(best.run, best.group, options.save.parent))
+        write_atomically(options.save, saved_question(options.command, question_text(best.run, best.group, options.save.parent)))
     if options.out is not None:
         others = [_compared(trial) for trial in _alternatives(best, tried, options)]
         noted = [f"compared by `plan`: {'; '.join(others)}"] if others else []

@@ -47,6 +47,20 @@ def test_the_question_that_is_kept_has_the_same_answer(network: str, tmp_path: P
     assert first["value"] > 0.0
 
 
+def test_only_an_unedited_question_of_its_own_is_written_over(network: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = tmp_path / "asked.yaml"
+    line = ["checkpoint", network, "--hardware", "h100", "--save", str(saved)]
+    assert main([*line, "--share", "90 %"]) == main([*line, "--share", "95 %"]) == 0
+    written = saved.read_text(encoding="utf-8")
+    assert "95 %" in written
+    for text, name in ((written.replace("95 %", "96 %"), "asked.yaml"), ("", "asked-graph.json")):
+        saved.write_text(text, encoding="utf-8")
+        with pytest.raises(SystemExit):
+            main([*line, "--share", "90 %"])
+        assert f"{name} is there, and `crossopt checkpoint --save` did not write it" in capsys.readouterr().err
+        assert saved.read_text(encoding="utf-8") == text
+
+
 def test_the_device_has_its_own_memory_unless_another_is_given(network: str, tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     for more, memory in (((), 80 * 10**9), (("--memory", "24 GiB"), 24 * 2**30)):
