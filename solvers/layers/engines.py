@@ -586,6 +586,8 @@ def markov_chain(question: LayersQuestion) -> LayerChoices | None:
     for _ in range(_PROPOSALS):
         layer = random.randrange(len(core))
         old, new = now[layer], random.randrange(len(core.strategies[layer]))
+        if old == new:
+            continue
         rows = [
             (own_uses[layer][old], own_uses[layer][new]),
             *((table[old][now[neighbour]], table[new][now[neighbour]]) for neighbour, table in near[layer]),
