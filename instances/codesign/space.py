@@ -242,12 +242,12 @@ def _may_keep_rules(instance: Instance, plans: Plans, name: str, known: frozense
     alone = replace(instance, stack=None)
     open_ones = [{setting: number} for setting in _ENABLING if setting not in known for number in codes_of(instance, setting)]
     ways: list[dict[str, int]] = [{}, *open_ones, *(setting | second_setting for setting, second_setting in combinations_of(open_ones, 2))]
-    open_plans = found.copy()
+    undecided = found.copy()
     for way in ways:
-        if not open_plans.any():
+        if not undecided.any():
             break
-        open_plans &= ~keeps_rules(alone, with_settings(plans, way))
-    return found & ~open_plans
+        undecided &= ~keeps_rules(alone, with_settings(plans, way))
+    return found & ~undecided
 
 
 def _launched(instance: Instance, plans: Plans, name: str, known: frozenset[str]) -> Mask:

@@ -749,8 +749,9 @@ def test_no_chip_that_works_draws_less_when_idle_or_running_or_more_above_idle(s
 def test_the_envelope_of_equal_splits_is_the_very_architecture(seed: int) -> None:
     case = random_case(seed, one=True)
     own = flat(generate(_technology(seed), case.least))
-    for name, figure in flat(case.best.best).items():
-        assert np.asarray(figure).tobytes() == np.asarray(own[name], np.float64).tobytes(), name
+    for found in (case.best, envelope(_technology(seed), case.least, case.least)):
+        for name, figure in flat(found.best).items():
+            assert np.asarray(figure).tobytes() == np.asarray(own[name], np.float64).tobytes(), name
     alone = generate(_technology(seed), case.least)
     assert case.best.headroom == alone.power(_technology(seed).sustained) - alone.idle_power
     assert not np.any(case.best.open_bundles)

@@ -464,7 +464,7 @@ def test_workers_alone_and_in_a_block_have_one_price() -> None:
     together = priced(question, every)
     assert {shape.role for shape in every} == {"both", "prefill", "decode"}
     for shape, offer in list(zip(every, together, strict=True))[::5]:
-        assert priced(question, [shape]) == (offer,)
+        assert priced(replace(question), [shape]) == (offer,), "of a question that knows no prices"
 
 
 def test_ten_thousand_devices_and_fifty_kinds() -> None:
