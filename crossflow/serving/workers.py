@@ -313,8 +313,8 @@ def transfer_time(model: Transformer, requests: Requests, stored: Bytes, bandwid
 # and longer by 1 + v^2 where they do not, with v their coefficient of variation (Pollaczek and Khinchine).
 #
 # Prefills of a copy, one after the other, are a queue of the same kind with one server. A part p of requests that waits too long is shared
-# evenly by the two. In the T seconds in which a request gets its tokens the prompts of mu = l T others come, of n pieces each, and more by
-# z sqrt(mu) where z is the percentile of a normal figure. With steps D alone, M with a piece beside, and A of a piece alone (above):
+# evenly by the two. In the T seconds in which a request gets its tokens the prompts of l T others come, of n pieces each. With steps D
+# alone, M with a piece beside, and A of a piece alone (above):
 #
 #     T = (S_out - 1) D / (1 - l n (M - D)),   or with more pieces than steps   T = (S_out - 1) (M - A) / (1 - l n A);   H = P + T
 #
@@ -403,12 +403,3 @@ def first_token_beyond(pool: Pool, copies: Real, rate: Real, share: float) -> Re
     slots = waiting(pool.slots * copies, load, hold * (1.0 + pool.uneven), half)
     prefills = waiting(1.0, rate * pool.busy, pool.busy * (1.0 + pool.uneven_busy), half)
     return pool.first + np.maximum(pool.crowd * np.minimum(load, 1.0), prefills) + slots
-
-
-def output_time_beyond(pool: Pool, rate: Real, normal: float) -> Real:
-    """Seconds per output token that requests exceed in whose time more prompts come than so many standard deviations above the mean."""
-    came = rate * token_seconds(pool, rate)
-    pieces = pool.pieces * (came + normal * np.sqrt(came / pool.groups)) / np.maximum(pool.steps, 1.0)
-    part = np.minimum(pieces, 1.0) * pool.groups
-    step = np.where(np.less_equal(part, 1.0), (1.0 - part) * pool.decode + part * pool.single, pool.every)
-    return (step + np.maximum(pieces - 1.0, 0.0) * pool.piece) / pool.accepted

@@ -52,8 +52,8 @@ Mix = Literal["one", "any"]
 Pools = Literal["shared", "own", "any"]
 JOINT: Final = " and "
 """Between the classes of a pool."""
-BEYOND: Final = {"p50": (0.50, 0.0), "p90": (0.10, 1.2816), "p95": (0.05, 1.6449), "p99": (0.01, 2.3263)}
-"""Of percentiles the share of requests beyond, and the standard deviations at which a normal figure has that share beyond."""
+BEYOND: Final[dict[str, tuple[float, float]]] = {"p50": (0.5, 0.5), "p90": (0.1, 0.05), "p95": (0.05, 0.025), "p99": (0.01, 0.005)}
+"""Of percentiles the share of requests beyond, and the share of the time with more requests in flight: of limits half as much."""
 MOST_DRAFTED: Final = 32
 MOST_DEVICES, MOST_SHAPES, MOST_TOKENS, MOST_PIECES, MOST_KINDS, MOST_CLASSES = 100_000, 200_000, 1 << 21, 256, 4, 6
 _BATCHES: Final = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)

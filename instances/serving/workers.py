@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
-from math import floor, inf, sqrt
+from math import floor, inf
 from typing import Final
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Ints, Real
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.serving.flight import greatest_rate, loads_of, most_within, share_beyond, token_time_beyond
 from crossopt.crossflow.serving.steps import NO_DRAFTS, Engine, Kernels, Speculation, Split
 from crossopt.crossflow.serving.workers import (
     Bytes,
@@ -23,12 +24,10 @@ from crossopt.crossflow.serving.workers import (
     first_token_time,
     mixed_times,
     output_time,
-    output_time_beyond,
     own_first_token_time,
     prefill_rate,
     streaming_floor,
     together_rate,
-    token_seconds,
     transfer_time,
     unevenness,
     worker_memory,
@@ -87,6 +86,8 @@ class Offer:
     """Seconds; 0 of prefill workers. Both are means with all slots in use."""
     queue: tuple[float, ...]
     """Figures of a `Pool` in their order; none of stated workers."""
+    load: tuple[tuple[float, float, float], ...]
+    """Requests in flight, from few to all slots, with requests a second and seconds per output token; none where queues are not priced."""
     weights: float
     cache: float
     working: float
@@ -152,7 +153,7 @@ def units_of(rate: float) -> int:
 def _stated(question: ServingQuestion, shape: Shape) -> Offer:
     worker, matching = (question.file.workers or {})[shape.name], question.file.matching
     share = {"both": 1.0, "prefill": matching.prefill, "decode": matching.decode}[shape.role]
-    return Offer(shape, worker.devices, units_of(worker.rate * share), worker.ttft * matching.ttft, worker.tpot, (), 0.0, 0.0, 0.0)
+    return Offer(shape, worker.devices, units_of(worker.rate * share), worker.ttft * matching.ttft, worker.tpot, (), (), 0.0, 0.0, 0.0)
 
 
 def network_of(question: ServingQuestion, shape: Shape) -> tuple[Transformer, Hardware]:
@@ -174,9 +175,11 @@ def sent_at(question: ServingQuestion) -> float:
 
 def _group(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[Offer]:
     """Shapes of one role, format, chunk and number of drafted tokens, as columns."""
-    figures = columns_of(question, shapes, network_of(question, shapes[0])[1])
-    for index, shape in enumerate(shapes):
-        own = {name: float(column[index]) for name, column in figures.items()}
+    every, places = with_fewer(question, shapes)
+    figures = columns_of(question, every, network_of(question, shapes[0])[1])
+    for shape, points in zip(shapes, places, strict=True):
+        own = {name: float(column[points[-1]]) for name, column in figures.items()}
+        load = [(float(every[one].batch), float(figures["rate"][one]), float(figures["tpot"][one])) for one in points]
         yield Offer(
             shape,
             shape.tensor * shape.pipeline,
@@ -184,10 +187,32 @@ def _group(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[Offer
             own["ttft"],
             own["tpot"],
             tuple(own[name] for name in _QUEUE),
+            tuple(load) if queued(question, shape) and all(rate > 0.0 for _, rate, _ in load) else (),
             own["weights"],
             own["cache"],
             own["working"],
         )
+
+
+_NUMBERS: Final = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 65, 96, 128, 129, 192, 193, 256, 257, 320, 321, 384, 385, 448, 449, 512, 513)
+"""Requests in flight, of each group with attention of its own, that workers are priced with: steps lengthen by leaps after each 64 rows."""
+
+
+def queued(question: ServingQuestion, shape: Shape) -> bool:
+    """Whether the number of requests in flight makes a worker slower or faster."""
+    return shape.role != "prefill" and question.level != "mean"
+
+
+def with_fewer(question: ServingQuestion, shapes: Sequence[Shape]) -> tuple[list[Shape], list[list[int]]]:
+    """Shapes of one role and those with fewer requests in flight, and for each shape where these are, from few to its own batch."""
+    if not queued(question, shapes[0]):
+        return list(shapes), [[index] for index in range(len(shapes))]
+    found: dict[Shape, int] = {}
+    places = list[list[int]]()
+    for shape in shapes:
+        fewer = [shape.data * number for number in _NUMBERS if number >= shape.pipeline and shape.data * number < shape.batch]
+        places.append([found.setdefault(replace(shape, batch=batch), len(found)) for batch in (*fewer, shape.batch)])
+    return list(found), places
 
 
 def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Hardware, bounded: bool = False) -> dict[str, Array]:
@@ -310,42 +335,20 @@ def _queue(pool: Pool) -> dict[str, Real]:
 # How many requests a second may come to copies of a shape.
 
 
-def latencies_at(level: str, offer: Offer, copies: Array, rates: Array) -> tuple[Array, Array]:
+def latencies_at(level: str, offer: Offer, copies: int, rate: float) -> tuple[float, float]:
     """Seconds to the first token and per output token at a percentile, for requests a second of each copy."""
-    return pool_latencies(level, Pool(*map(np.float64, offer.queue)), copies, rates / _group_of(offer.shape))
+    share, beyond = BEYOND[level]
+    loads = loads_of(offer.load) if offer.load else None
+    token = token_time_beyond(loads, _known(copies), rate, beyond) if loads else 0.0
+    if offer.shape.role == "decode" and loads and share_beyond(loads, loads.slots - 1, _known(copies), rate) <= 0.5 * share:
+        return 0.0, token
+    first = first_token_beyond(Pool(*map(np.float64, offer.queue)), np.float64(copies), np.float64(rate / _group_of(offer.shape)), share)
+    return float(first), token
 
 
-def pool_latencies(level: str, pool: Pool, copies: Array, rates: Array) -> tuple[Array, Array]:
-    """The same of pools, for prompts that are computed at once as one."""
-    share, normal = BEYOND[level]
-    return np.asarray(first_token_beyond(pool, copies, rates, share)), np.asarray(output_time_beyond(pool, rates, normal))
-
-
-def loaded_pools(question: ServingQuestion, shape: Shape) -> tuple[Pool, ...]:
-    """A worker with fewer requests in flight, up to those of its batch: all small numbers, and others at ratios of a 16th."""
-    if shape.role == "prefill":
-        return ()
-    sizes, most = [shape.pipeline], shape.batch // shape.data
-    while sizes[-1] < most:
-        sizes.append(min(sizes[-1] + max(sizes[-1] // 16, 1), most))
-    each = priced(question, [replace(shape, batch=shape.data * size) for size in sizes])
-    return tuple(Pool(*map(np.float64, offer.queue)) for offer in each)
-
-
-def loaded_output_time(level: str, pools: Sequence[Pool], shape: Shape, rate: float) -> float:
-    """Seconds per output token at a percentile where so many requests a second come to each copy.
-
-    With n requests in flight a request is held for T(n) seconds, and n is the least number that is not below rate T(n) (Little's law).
-    At a percentile there are as many standard deviations more of a Poisson figure, as far as there are slots.
-    """
-    if not pools:
-        return 0.0
-    own, normal = np.float64(rate / _group_of(shape)), BEYOND[level][1]
-    held = (float(pool.slots) for pool in pools if own * (pool.prefill + token_seconds(pool, own)) <= pool.slots)
-    mean = next(held, float(pools[-1].slots))
-    most = mean + normal * sqrt(mean)
-    pool = next((pool for pool in pools if pool.slots >= most), pools[-1])
-    return float(output_time_beyond(pool, own, normal))
+def _known(copies: int) -> int:
+    """Numbers of copies whose requests in flight are counted: powers of two, so that others have as many as fewer copies."""
+    return 1 << (copies.bit_length() - 1)
 
 
 def _group_of(shape: Shape) -> int:
@@ -356,30 +359,53 @@ def _group_of(shape: Shape) -> int:
 def units_within(level: Level, ttft: float, tpot: float, offer: Offer, copies: Ints) -> Ints:
     """The most units of a request a second that may come to each copy of a shape within the limits, for numbers of copies."""
     top = np.full(len(copies), offer.rate)
-    return pool_units(level, (ttft, tpot), offer.shape, Pool(*map(np.float64, offer.queue)), copies.astype(np.float64), top)
+    if offer.load:
+        powers = np.frexp(copies)[1] - 1
+        each = [_units_in_flight(level, ttft, tpot, offer, 1 << power) for power in range(int(powers.max()) + 1)]
+        top = np.array(each, np.int64)[powers]
+    if offer.shape.role == "decode":
+        return top
+    return units_until_first(level, ttft, offer.shape, Pool(*map(np.float64, offer.queue)), copies.astype(np.float64), top)
 
 
-def pool_units(
-    level: Level, limits: tuple[float, float], shape: Shape, pool: Pool, copies: Array, top: Ints, least: Ints | int = 0
-) -> Ints:
-    """The same of pools of workers of one role and batch, up to a rate of each; with a `least` width an upper bound that near."""
-    ttft, tpot = limits
-    wait = 0.0 if shape.role == "decode" and ttft < inf else ttft  # the time to first token of others leaves none to wait for a slot
+def _units_in_flight(level: Level, ttft: float, tpot: float, offer: Offer, copies: int) -> int:
+    """Units with which a time per output token holds; with a limit of the time to first token, decode workers have a slot free, too."""
+    loads, (share, beyond), top = loads_of(offer.load), BEYOND[level], offer.rate
+    demands, most = list[tuple[int, float]](), most_within(loads, tpot)
+    if not most:
+        return 0
+    if most < loads.slots:
+        demands.append((most - 1, beyond))
+        top = min(top, units_of(float(greatest_rate(loads.rates[None], loads.tokens[None], tpot)[0])))
+    if offer.shape.role == "decode" and ttft < inf:
+        demands.append((loads.slots - 1, 0.5 * share))
+    low, high = (0, top) if demands else (top, top)
+    while low < high:
+        middle = high - (high - low) // 2
+        within = all(share_beyond(loads, number, copies, middle / UNITS) <= part for number, part in demands)
+        low, high = (middle, high) if within else (low, middle - 1)
+    return high
+
+
+def units_until_first(level: Level, ttft: float, shape: Shape, pool: Pool, copies: Array, top: Ints, least: Ints | int = 0) -> Ints:
+    """Units with which the time to first token holds, of pools of one role and batch, up to a rate of each; with a `least` width an upper
+    bound that near."""
+    share = BEYOND[level][0]
     low, high, middle = np.zeros(top.shape, np.int64), top, top
     while (low + least < high).any():
-        first, token = pool_latencies(level, pool, copies, middle / UNITS / _group_of(shape))
-        within = (first <= wait) & (token <= tpot)
+        within = np.asarray(first_token_beyond(pool, copies, middle / UNITS / _group_of(shape), share)) <= ttft
         low, high = np.where(within, middle, low), np.where(within, high, middle - 1)
         middle = high - (high - low) // 2
     return high
 
 
 def least_latencies(question: ServingQuestion, offer: Offer) -> tuple[float, float]:
-    """Seconds to the first token and per output token that are to be within the limits; at a percentile those without any queue."""
-    if question.level == "mean" or offer.shape.role != "both":
+    """Seconds to the first token and per output token that are to be within the limits; at a percentile those without any queue, and with
+    the fewest requests in flight."""
+    if question.level == "mean" or not offer.load:
         return offer.ttft, offer.tpot
-    own = dict(zip(_QUEUE, offer.queue, strict=True))
-    return own["first"], own["decode"] / own["accepted"]
+    first = dict(zip(_QUEUE, offer.queue, strict=True))["first"]
+    return first, offer.load[0][2]
 
 
 def broken(question: ServingQuestion, offer: Offer) -> tuple[str, ...]:

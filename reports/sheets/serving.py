@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import isfinite
 
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.serving.flight import loads_of, most_within
 from crossopt.instances.catalogue.engines import ENGINES, has_kernels
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import DEFAULT_CACHE, JOINT, RequestClass, ServingQuestion, of_classes, with_chip
@@ -316,11 +317,13 @@ def _binds_text(question: ServingQuestion, said: ServingFigures) -> str:
 
 
 def binding(question: ServingQuestion, offer: Offer) -> str:
-    """What keeps the next larger batch of this shape out."""
+    """What keeps more requests in flight, or the next larger batch of this shape, out."""
     question = of_classes(question, offer.shape.classes.split(JOINT)) if offer.shape.classes else question
     options = question.kind_of(offer.shape.device).options
     batches = [offer.shape.data * item for item in options.prefill_batch] if offer.shape.role == "prefill" else options.batch
     part = {"both": "", "prefill": "prefill: ", "decode": "decode: "}[offer.shape.role]
+    if offer.load and (most := most_within(loads_of(offer.load), question.tpot)) < offer.shape.batch:
+        return f"{part}more than {most:,} in flight break tpot"
     larger = min((batch for batch in batches if batch > offer.shape.batch and batch % offer.shape.data == 0), default=None)
     if larger is None:
         return f"{part}no larger batch is offered"

@@ -10,7 +10,6 @@ import numpy as np
 from crossopt.crossflow.serving.steps import Split, active_experts
 from crossopt.crossflow.serving.workers import (
     Bytes,
-    Pool,
     Requests,
     Worker,
     WorkerMemory,
@@ -30,8 +29,6 @@ from crossopt.instances.serving.workers import (
     drafts_of,
     kernels_of,
     latencies_at,
-    loaded_output_time,
-    loaded_pools,
     network_of,
     priced,
     shapes_of,
@@ -66,7 +63,8 @@ def _workers(plan: ServingPlan, said: ServingFigures) -> Section:
             Column("requests/s each", tuple(f"{o.rate / UNITS:.4g}" for _, o in rows), tuple(o.rate / UNITS for _, o in rows)),
             Column("TTFT", tuple(_time(o.ttft) for _, o in rows), tuple(o.ttft for _, o in rows), "TTFT in s"),
             Column("TPOT", tuple(_time(o.tpot) for _, o in rows), tuple(o.tpot for _, o in rows), "TPOT in s"),
-        )
+        ),
+        caption="Means with all slots in use, before queues",
     )
     devices = tuple((brief_shape_text(copies.shape), float(copies.count * offer.devices)) for copies, offer in rows)
     drawn = Breakdown("worker", devices, "ratio", f"Devices by kind of worker, {said.devices:,} in all.")
@@ -166,8 +164,6 @@ class _Stream:
     offer: Offer
     copies: int
     rate: float
-    loaded: tuple[Pool, ...]
-    """The worker by requests in flight."""
 
 
 def load_section(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> Section:
@@ -215,7 +211,7 @@ def _streams(question: ServingQuestion, plan: ServingPlan, said: ServingFigures)
         reached = min(totals.values())
         for (copies, offer), units in zip(own, each, strict=True):
             role = copies.shape.role
-            found.append(_Stream(role, offer, copies.count, units / UNITS * (reached / totals[role]), loaded_pools(pool, copies.shape)))
+            found.append(_Stream(role, offer, copies.count, units / UNITS * (reached / totals[role])))
     return found
 
 
@@ -224,9 +220,9 @@ def _latencies(streams: Sequence[_Stream], level: str, part: float) -> tuple[flo
     slowest copies."""
     first, slot, token = 0.0, 0.0, 0.0
     for stream in streams:
-        own, _ = latencies_at(level, stream.offer, np.array([float(stream.copies)]), np.array([stream.rate * part]))
-        first, slot = (first, max(slot, float(own[0]))) if stream.role == "decode" else (max(first, float(own[0])), slot)
-        token = max(token, loaded_output_time(level, stream.loaded, stream.offer.shape, stream.rate * part))
+        own, token_time = latencies_at(level, stream.offer, stream.copies, stream.rate * part)
+        first, slot = (first, max(slot, own)) if stream.role == "decode" else (max(first, own), slot)
+        token = max(token, token_time)
     return first + slot, token
 
 

@@ -20,12 +20,13 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Ints
 from crossopt.crossflow.hardware import Hardware, take
+from crossopt.crossflow.serving.flight import greatest_rate
 from crossopt.crossflow.serving.workers import Pool
 from crossopt.instances.codesign.boxes import Boxes, full_box, tightened
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.chip import FreeChip, best_chips, choice_at
 from crossopt.instances.serving.question import DECODE_CHIP, PREFILL_CHIP, Role, ServingQuestion, on_hardware, with_chip
-from crossopt.instances.serving.workers import UNITS, Shape, columns_of, pool_units, shapes_of
+from crossopt.instances.serving.workers import UNITS, Shape, columns_of, queued, shapes_of, units_until_first, with_fewer
 from crossopt.solvers.answer import Result
 from crossopt.solvers.family import Proved
 from crossopt.solvers.serving.judge import (
@@ -310,29 +311,29 @@ def _units_of_role(question: ServingQuestion, hardware: Hardware, role: Role) ->
 
 def _add_group(question: ServingQuestion, hardware: Hardware, shapes: Sequence[Shape], found: Units) -> None:
     boxes, kind = len(np.atleast_1d(hardware.bundles)), question.kinds[0]
-    rows = np.repeat(np.arange(boxes), len(shapes))
-    columns = columns_of(question, list(shapes) * boxes, take(hardware, rows), bounded=True)
+    every, places = with_fewer(question, shapes)
+    rows = np.repeat(np.arange(boxes), len(every))
+    priced = columns_of(question, every * boxes, take(hardware, rows), bounded=True)
+    columns = {name: column.reshape(boxes, -1) for name, column in priced.items()}
     memory = columns["weights"] + columns["cache"] + columns["working"]
-    ttft, tpot = columns["ttft"], columns["tpot"]
-    if question.level != "mean" and shapes[0].role == "both":
-        ttft, tpot = columns["first"], columns["decode"] / columns["accepted"]
-    within = (memory <= np.asarray(kind.usable_memory)[rows]) & (ttft <= question.ttft) & (tpot <= question.tpot)
-    sizes = np.tile([shape.tensor * shape.pipeline for shape in shapes], boxes)
-    top = np.ceil(columns["rate"] * UNITS).astype(np.int64)
-    for size in sorted(set(sizes.tolist())):
+    fits, several = memory <= np.reshape(kind.usable_memory, (-1, 1)), queued(question, shapes[0])
+    for shape, own in zip(shapes, places, strict=True):
+        size, last = shape.tensor * shape.pipeline, own[-1]
         if size > question.devices:
             continue
-        own = np.flatnonzero(within & (sizes == size))
-        pool = Pool(*(columns[name][own] for name in Pool.__dataclass_fields__))
+        ttft = columns["first" if several and shape.role == "both" else "ttft"][:, last]
+        rates, tokens = columns["rate"][:, own], columns["tpot"][:, own]
+        within = fits[:, last] & (ttft <= question.ttft) & (tokens[:, 0] <= question.tpot)
+        keeping = np.flatnonzero(within)
+        top = np.ceil(np.minimum(rates[:, -1], greatest_rate(rates, tokens, question.tpot))[keeping] * UNITS).astype(np.int64)
+        pool = Pool(*(columns[name][keeping, last] for name in Pool.__dataclass_fields__))
         levels = found.setdefault(size, [np.zeros(boxes) for _ in range((question.devices // size - 1).bit_length() + 1)])
-        for power, best in enumerate(levels[:_POWERS]):
-            units = top[own]
-            if question.level != "mean" and len(own):
-                copies = np.full(len(own), float(1 << power))
-                units = pool_units(question.level, (question.ttft, question.tpot), shapes[0], pool, copies, units, units // _NEAR + 1)
-            np.maximum.at(best, rows[own], units.astype(np.float64))
-        for best in levels[_POWERS:]:
-            np.maximum.at(best, rows[own], top[own].astype(np.float64))
+        for power, best in enumerate(levels):
+            units = top
+            if question.level != "mean" and shape.role != "decode" and power < _POWERS and len(keeping):
+                copies = np.full(len(keeping), float(1 << power))
+                units = units_until_first(question.level, question.ttft, shape, pool, copies, top, top // _NEAR + 1)
+            best[keeping] = np.maximum(best[keeping], units.astype(np.float64))
 
 
 _POWERS = 8

@@ -85,7 +85,7 @@ class ServingFigures:
     devices: int
     ttft: float
     tpot: float
-    """Seconds, of the slowest worker, at the percentile of the question."""
+    """Seconds, of the slowest worker, at the percentile of the question and that rate."""
     loads: tuple[float, ...]
     """How busy the slots of each shape are at that rate, so that requests keep the limits; 1 where queues are not priced."""
     tokens_per_device: float
@@ -121,7 +121,7 @@ def judge(question: ServingQuestion, answer: ServingPlan) -> Verdict[ServingFigu
     counts = [copies.count for copies in answer.workers]
     each = [units_of_copy(question, offer, count) for offer, count in zip(offers, counts, strict=True)]
     violations = [f"{shape_text(offer.shape)} breaks its limit of {name}" for offer in offers for name in broken(question, offer)]
-    rate = 0
+    rate, parts = 0, dict[int, float]()
     for pool, own in pools:
         totals = {role: sum(counts[place] * each[place] for place in own if shapes[place].role == role) for role in _ROLES}
         violations += _violations(question, [shapes[place] for place in own], totals)
@@ -129,6 +129,7 @@ def judge(question: ServingQuestion, answer: ServingPlan) -> Verdict[ServingFigu
         if reached < needed_units(pool):
             violations.append(f"{reached / UNITS:.6g} requests a second are fewer than {pool.rate:g}")
         rate += reached
+        parts |= {place: reached / max(totals[shapes[place].role], 1) for place in own}
     used = {kind.name: 0 for kind in question.kinds}
     for offer, count in zip(offers, counts, strict=True):
         used[_kind_name(question, offer.shape)] = used.get(_kind_name(question, offer.shape), 0) + count * offer.devices
@@ -140,7 +141,7 @@ def judge(question: ServingQuestion, answer: ServingPlan) -> Verdict[ServingFigu
             violations.append(f"{used[kind.name]:,} {kind.name} are more than {kind.most:,}")
     cost = sum(used[kind.name] * cost_unit(question, kind) for kind in question.kinds) if question.kinds else devices
     value = value_of(question, rate, devices, cost) if rate else inf
-    return Verdict(value, tuple(violations), _figures(question, rate, offers, counts, each))
+    return Verdict(value, tuple(violations), _figures(question, rate, offers, counts, each, parts))
 
 
 def _pools_of(question: ServingQuestion, shapes: Sequence[Shape]) -> list[tuple[ServingQuestion, list[int]]]:
@@ -233,9 +234,12 @@ def cost_of(question: ServingQuestion, rate: float, hourly: float) -> float:
     return hourly / _HOUR * _MILLION * UNITS / question.output / rate
 
 
-def _figures(question: ServingQuestion, rate: int, offers: tuple[Offer, ...], counts: Sequence[int], each: Sequence[int]) -> ServingFigures:
+def _figures(
+    question: ServingQuestion, rate: int, offers: tuple[Offer, ...], counts: Sequence[int], each: Sequence[int], parts: Mapping[int, float]
+) -> ServingFigures:
+    """Of units of each copy that keep the limits, and the part of them that come at the rate of the plan."""
     devices = sum(count * offer.devices for count, offer in zip(counts, offers, strict=True))
-    latencies = [_latencies(question, offer, count, units) for offer, count, units in zip(offers, counts, each, strict=True)]
+    latencies = [_latencies(question, offer, counts[place], each[place] * parts[place]) for place, offer in enumerate(offers)]
     ttft, tpot = (max(pair[place] for pair in latencies) for place in range(2))
     tokens = rate / UNITS * question.output
     rents = [question.kind_of(offer.shape.device).rent if question.kinds else question.rent for offer in offers]
@@ -255,13 +259,13 @@ def _figures(question: ServingQuestion, rate: int, offers: tuple[Offer, ...], co
     )
 
 
-def _latencies(question: ServingQuestion, offer: Offer, count: int, units: int) -> tuple[float, float]:
+def _latencies(question: ServingQuestion, offer: Offer, count: int, units: float) -> tuple[float, float]:
     """Seconds to the first token and per output token of copies of a shape; means where queues are not priced, or where they never end."""
     if question.level == "mean":
         return offer.ttft, offer.tpot
-    first, token = latencies_at(question.level, offer, np.array([float(count)]), np.array([units / UNITS]))
-    endless = saturated(question, units / offer.rate) or not isfinite(first[0])
-    return (offer.ttft if endless else float(first[0])), float(token[0])
+    first, token = latencies_at(question.level, offer, count, units / UNITS)
+    endless = saturated(question, units / offer.rate) or not isfinite(first)
+    return (offer.ttft if endless else first), token
 
 
 def saturated(question: ServingQuestion, load: float) -> bool:

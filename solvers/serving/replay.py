@@ -1,9 +1,9 @@
 """Replay of a serving plan, request by request: random arrivals, continuous batching, and percentiles of latencies.
 
-Requests arrive at random (Poisson, by a seed) and go to the worker with the fewest requests for its slots. A worker that does both runs
-steps: every sequence in its slots gets a token, and the next piece of the first waiting prompt runs beside them where a slot is free.
-Apart, prefill workers take waiting prompts together, and the cache passes to the decode worker with the fewest sequences for its
-slots. The first token counts when the sequence gets its slot there: waiting for one belongs to the time to first token.
+Requests arrive at random (Poisson, by a seed) and go to the worker with the fewest requests for those within its limit. A worker that does
+both runs steps: every sequence in its slots gets a token, and the next piece of the first waiting prompt runs beside them where a slot is
+free. Apart, prefill workers take waiting prompts together, and the cache passes to the decode worker with the fewest sequences for those
+within its limit. The first token counts when the sequence gets its slot there: waiting for one belongs to the time to first token.
 Steps are priced as in `crossflow.serving`, for each number of sequences, at the mean context; lengths are those of the question.
 """
 
@@ -18,11 +18,12 @@ from typing import Final
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.serving.flight import loads_of, most_within
 from crossopt.crossflow.serving.steps import Split, Step, step_time
 from crossopt.crossflow.serving.workers import Bytes, Requests, Worker, pieces_of, transfer_time, worker_times
 from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine
 from crossopt.instances.serving.question import JOINT, RequestClass, ServingQuestion, of_classes, with_chip
-from crossopt.instances.serving.workers import Shape, drafts_of, kernels_of, network_of, sent_at
+from crossopt.instances.serving.workers import Shape, drafts_of, kernels_of, network_of, priced, sent_at
 from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, needed_units, saturated, units_of_copy
 from crossopt.solvers.serving.logged import Logged, replay_log
 
@@ -81,6 +82,8 @@ class _Slots:
 
     prices: _Prices
     slots: int
+    within: int
+    """Requests in flight with which a time per output token is within its limit."""
     now: float = 0.0
     steps: int = 0
     ends: list[tuple[int, int]] = field(default_factory=list)
@@ -258,11 +261,16 @@ def _prefills(question: ServingQuestion, shape: Shape, one: RequestClass) -> lis
     return list(zip(np.asarray(times.prefill).tolist(), np.asarray(times.slowest_stage).tolist(), strict=True))
 
 
+def _slots(question: ServingQuestion, shape: Shape) -> _Slots:
+    """An idle worker."""
+    load = priced(question, [shape])[0].load
+    within = most_within(loads_of(load), question.tpot) if load else shape.batch
+    return _Slots(_prices(question, shape, shape.batch), shape.batch, max(within, 1))
+
+
 def _together(question: ServingQuestion, workers: Sequence[Copies], requests: list[_Request]) -> None:
     """Fill in first and last tokens of all requests on workers that do both."""
-    own = [
-        _Slots(_prices(question, copies.shape, copies.shape.batch), copies.shape.batch) for copies in workers for _ in range(copies.count)
-    ]
+    own = [_slots(question, copies.shape) for copies in workers for _ in range(copies.count)]
     for number, request in enumerate(requests):
         for worker in own:
             _run(worker, request.arrived, requests)
@@ -272,8 +280,8 @@ def _together(question: ServingQuestion, workers: Sequence[Copies], requests: li
 
 
 def _emptiest(own: Sequence[_Slots]) -> _Slots:
-    """The worker with the fewest requests for its slots: under load each takes its share of the rate."""
-    return min(own, key=lambda worker: (worker.load + 1) / worker.slots)
+    """The worker with the fewest requests for those within its limit: under load each takes its share of the rate."""
+    return min(own, key=lambda worker: (worker.load + 1) / worker.within)
 
 
 def _run(worker: _Slots, until: float, requests: list[_Request]) -> None:
@@ -342,9 +350,7 @@ def _apart(question: ServingQuestion, workers: Sequence[Copies], requests: list[
         heappush(free, (start + busy, kind))
         index += len(group)
     second = [copies for copies in workers if copies.shape.role == "decode"]
-    own = [
-        _Slots(_prices(question, copies.shape, copies.shape.batch), copies.shape.batch) for copies in second for _ in range(copies.count)
-    ]
+    own = [_slots(question, copies.shape) for copies in second for _ in range(copies.count)]
     _decode_all(own, ready, requests)
 
 

@@ -9,7 +9,6 @@ import pytest
 from crossopt.crossflow.serving.workers import (
     Pool,
     first_token_beyond,
-    output_time_beyond,
     token_seconds,
     unevenness,
     waiting,
@@ -58,16 +57,16 @@ def test_prompts_of_others_lengthen_the_time_of_a_request() -> None:
 @pytest.mark.parametrize("pool", [POOL, GROUPS])
 def test_latencies_rise_with_the_rate_and_fall_with_copies(pool: Pool) -> None:
     rates = np.linspace(0.0, 8.0, 100)
-    first, token = np.asarray(first_token_beyond(pool, 2.0, rates, 0.05)), np.asarray(output_time_beyond(pool, rates, 1.645))
+    first, whole = np.asarray(first_token_beyond(pool, 2.0, rates, 0.05)), np.asarray(token_seconds(pool, rates))
     assert (np.diff(np.nan_to_num(first, posinf=1e9)) >= 0.0).all()
-    assert (np.diff(token) >= 0.0).all()
-    assert token[0] == pool.decode
+    assert (np.diff(whole) >= 0.0).all()
+    assert whole[0] == pool.steps * pool.decode
     assert first[0] == pool.first
     assert (np.asarray(first_token_beyond(pool, 8.0, rates, 0.05)) <= first).all()
     for name in ("decode", "single", "every", "piece", "busy", "prefill", "crowd"):
         longer = replace(pool, **{name: getattr(pool, name) * 1.05})
         assert (np.asarray(first_token_beyond(longer, 2.0, rates, 0.05)) >= first).all()
-        assert (np.asarray(output_time_beyond(longer, rates, 1.645)) >= token).all()
+        assert (np.asarray(token_seconds(longer, rates)) >= whole).all()
 
 
 def test_prompts_of_other_groups_lengthen_steps_up_to_those_with_one_in_each() -> None:

@@ -15,6 +15,7 @@ from crossopt.crossflow.kernels.fitted import (
     expert_time,
     product_time,
 )
+from crossopt.crossflow.serving.flight import greatest_rate, loads_of, most_within, share_beyond, token_time_beyond
 from crossopt.crossflow.serving.steps import (
     Engine,
     Kernels,
@@ -199,6 +200,33 @@ def test_requests_of_one_token_are_all_prefill() -> None:
     times, asked = priced(4, 8), Requests(1024, 1)
     assert output_time(times, asked) == 0.0
     assert together_rate(times, np.float64(8), asked) == 1.0 / times.slowest_stage
+
+
+def test_requests_in_flight_by_hand() -> None:
+    """Servers that do not share: Erlang's formula. One that all share: each number is rho times as likely as the one before."""
+    erlang, shared = loads_of([(1.0, 2.0, 0.1), (3.0, 6.0, 0.3)]), loads_of([(1.0, 2.0, 0.1), (4.0, 2.0, 0.4)])
+    terms = [1.0, 2.0, 2.0, 4.0]  # 4 requests a second keep 2 of 3 servers busy: the last is 4 / 3, times 3 with those that wait
+    assert share_beyond(erlang, 2, 1, 4.0) == pytest.approx(terms[3] / sum(terms))
+    assert share_beyond(erlang, 0, 1, 4.0) == pytest.approx(1.0 - 1.0 / sum(terms))
+    assert [share_beyond(shared, number, 1, 1.0) for number in range(4)] == pytest.approx([0.5, 0.25, 0.125, 0.0625])
+    assert share_beyond(shared, 1, 3, 1.0) == pytest.approx(1 / 64)
+    assert [share_beyond(loads, 2, 1, 6.0) for loads in (erlang, shared)] == [1.0, 1.0]
+    assert (most_within(erlang, 0.2), most_within(erlang, 0.19), most_within(erlang, 0.09)) == (2, 1, 0)
+    assert [token_time_beyond(shared, 1, 1.0, share) for share in (0.5, 0.25, 0.01)] == pytest.approx([0.1, 0.2, 0.4])
+    assert greatest_rate(erlang.rates[None], erlang.tokens[None], 0.2)[0] == pytest.approx(4.0)
+
+
+def test_more_requests_a_second_and_longer_steps_never_lower_the_share() -> None:
+    random = np.random.default_rng(3)
+    for _ in range(100):
+        numbers = np.cumsum(random.integers(1, 9, 5)).astype(float)
+        rates, slower = random.uniform(1.0, 9.0, 5), random.uniform(0.5, 1.0, 5)
+        quick, slow = (loads_of([*zip(numbers, own, rates, strict=True)]) for own in (rates, rates * slower))
+        number, rate, copies = int(random.integers(0, quick.slots)), random.uniform(0.1, 9.0), int(random.integers(1, 9))
+        base = share_beyond(quick, number, copies, rate)
+        assert share_beyond(slow, number, copies, rate) >= base * (1.0 - 1e-12)
+        assert share_beyond(quick, number, copies, rate * 1.1) >= base * (1.0 - 1e-12)
+        assert share_beyond(quick, max(number - 1, 0), copies, rate) >= base
 
 
 def test_contexts_are_within_a_request() -> None:

@@ -47,10 +47,12 @@ def test_a_request_alone_takes_its_prefill_and_steps_of_one_sequence() -> None:
     assert found.token == (pytest.approx(prices.decode[1]),) * 3
 
 
-@pytest.mark.parametrize("mode", ["together", "apart"])
-def test_fewer_workers_are_named_only_where_they_carry_the_rate_and_replays_keep_the_limits(mode: str) -> None:
+@pytest.mark.parametrize(("mode", "rate"), [("together", 180), ("apart", 150)])
+def test_fewer_workers_are_named_only_where_they_carry_the_rate_and_replays_keep_the_limits(mode: str, rate: int) -> None:
     text = (
-        TEXT.replace("MODE", mode).replace("devices: 4", "devices: 24\nobjective: devices").replace("output: 50", "output: 50, rate: 150")
+        TEXT.replace("MODE", mode)
+        .replace("devices: 4", "devices: 24\nobjective: devices")
+        .replace("output: 50", f"output: 50, rate: {rate}")
     )
     question: ServingQuestion = read_given(text.replace("{at: mean}", "{ttft: 1 s, tpot: 9 ms}"), "serving")
     plan = program(question, Limits(), unwatched).answer
@@ -59,7 +61,7 @@ def test_fewer_workers_are_named_only_where_they_carry_the_rate_and_replays_keep
     fewer = fewest_replayed(question, plan, said)
     assert all(one.count <= copies.count and one.shape == copies.shape for one, copies in zip(fewer, plan.workers, strict=True))
     for role in {one.shape.role for one in fewer}:
-        assert sum(one.count * offer.rate for one, offer in zip(fewer, said.offers, strict=True) if one.shape.role == role) >= 150 * UNITS
+        assert sum(one.count * offer.rate for one, offer in zip(fewer, said.offers, strict=True) if one.shape.role == role) >= rate * UNITS
     for seed in range(2) if fewer != plan.workers else ():
         found = replay(question, ServingPlan(fewer), said, seed)
         assert found is not None
@@ -67,7 +69,7 @@ def test_fewer_workers_are_named_only_where_they_carry_the_rate_and_replays_keep
         assert found.token[1] <= question.tpot
     lax = fewest_replayed(replace(question, file=replace(question.file, limits=LimitsSection(at="p95"))), plan, said)
     assert sum(one.count for one in lax) <= sum(one.count for one in fewer)
-    assert all(one.count * offer.rate - offer.rate < 150 * UNITS for one, offer in zip(lax, said.offers, strict=True))
+    assert all(one.count * offer.rate - offer.rate < rate * UNITS for one, offer in zip(lax, said.offers, strict=True))
     assert sum(one.count for one in fewer) < sum(one.count for one in plan.workers)
 
 
@@ -121,7 +123,7 @@ def test_answers_of_one_token_end_with_their_first() -> None:
 def test_decode_workers_get_sequences_by_their_slots_and_a_wait_for_one_counts_to_the_first_token() -> None:
     """Steps of a second, answers of 3 tokens: one slot and three take four of five requests at once, and the fifth waits for 2 s."""
     prices = _Prices([0.0, 1.0, 1.0, 1.0], (), [2], 1)
-    own, requests = [_Slots(prices, 1), _Slots(prices, 3)], [_Request(0.0) for _ in range(5)]
+    own, requests = [_Slots(prices, 1, 1), _Slots(prices, 3, 3)], [_Request(0.0) for _ in range(5)]
     _decode_all(own, [(0.0, number) for number in range(5)], requests)
     assert [request.first for request in requests] == [0.0, 0.0, 0.0, 0.0, 2.0]
     assert [request.done for request in requests] == [2.0, 2.0, 2.0, 2.0, 4.0]

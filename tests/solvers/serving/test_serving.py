@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from crossopt.formulation.serving.matching import Part, apart_bound, counts_on, crossing, divided, rates_on, together_bound
@@ -16,7 +17,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.written import Files
 from crossopt.instances.question import read_given
 from crossopt.instances.serving.question import ServingQuestion
-from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, kernels_of, loaded_output_time, loaded_pools, priced, shapes_of
+from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, kernels_of, latencies_at, priced, shapes_of, units_within
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import check, solve_and_verify
 from crossopt.solvers.family import family_of
@@ -325,8 +326,8 @@ def test_a_class_that_no_plan_serves_is_named() -> None:
     found = program(ask(CLASSES.replace("rate: 5}", "rate: 5000}")), Limits(), unwatched)
     assert found.bound == inf
     assert found.reasons[0].startswith("code: rate: 5000 a second are asked")
-    few = program(ask(CLASSES.replace("devices: 8", "devices: 5").replace("together}", "together, pools: own}")), Limits(), unwatched)
-    assert few.reasons == ("devices: the classes need more than the 5 of the question",)
+    few = program(ask(CLASSES.replace("devices: 8", "devices: 3").replace("together}", "together, pools: own}")), Limits(), unwatched)
+    assert few.reasons == ("devices: the classes need more than the 3 of the question",)
 
 
 def test_a_cached_prefix_is_attended_to_and_not_computed() -> None:
@@ -574,19 +575,25 @@ def test_exchanges_over_pcie_are_not_priced_by_those_over_nvlink() -> None:
     ]
 
 
-def test_requests_in_flight_follow_littles_law() -> None:
+def test_times_per_token_are_those_of_the_requests_in_flight() -> None:
+    """Few where few requests come, as many as by Little's law where copies are many, and within the limit at the greatest rate."""
     question = ask(LLAMA.replace("requests: {input: 2000, output: 200}", "requests: {input: 2000, output: 201}"))
-    full = Shape("decode", weights="fp8", tensor=8, batch=32, chunk=8192)
-    pools = loaded_pools(question, full)
-    for held in (1, 7, 20, 32):
-        (offer,) = priced(question, [replace(full, batch=held)])
-        arriving = held / (200 * offer.tpot)  # a request gets 200 tokens after its first
-        assert loaded_output_time("p50", pools, full, arriving * (1.0 - 1e-9)) == pytest.approx(offer.tpot, rel=1e-12)
-        assert loaded_output_time("p95", pools, full, arriving) >= offer.tpot
-        assert held == 32 or loaded_output_time("p50", pools, full, arriving * 1.001) > offer.tpot
-    (largest,) = priced(question, [full])
-    assert loaded_output_time("p99", pools, full, 1e6) == pytest.approx(largest.tpot)
-    assert loaded_pools(question, replace(full, role="prefill")) == ()
+    full = Shape("decode", weights="fp8", tensor=8, batch=128, chunk=8192)
+    alone, some, every = priced(question, [replace(full, batch=batch) for batch in (1, 48, 128)])
+    assert latencies_at("p95", every, 1, 1e-9) == (0.0, alone.tpot)
+    arriving = 48 / (200 * some.tpot)  # a request gets 200 tokens after its first
+    assert latencies_at("p50", every, 1 << 16, arriving)[1] == pytest.approx(some.tpot, rel=0.03)
+    times = [latencies_at("p95", every, copies, arriving)[1] for copies in (1, 4, 64, 1 << 16)]
+    assert times == sorted(times, reverse=True)
+    assert times[0] > 1.05 * some.tpot
+    assert latencies_at("p99", every, 1, 1e6)[1] == every.tpot
+    for copies in (1, 3, 32):
+        tight, loose = (int(units_within("p95", 1.0, tpot, every, np.array([copies]))[0]) for tpot in (some.tpot, 1.0))
+        assert 0 < tight < loose < every.rate
+        assert (
+            latencies_at("p95", every, copies, tight / UNITS)[1] <= some.tpot < latencies_at("p95", every, copies, 1.05 * tight / UNITS)[1]
+        )
+    assert latencies_at("p95", priced(question, [replace(full, role="prefill", batch=1)])[0], 1, 1.0)[1] == 0.0
 
 
 def test_a_stated_context_is_taken_before_that_of_the_published_model() -> None:
@@ -648,7 +655,12 @@ def test_a_worker_says_which_limits_it_breaks() -> None:
     assert broken(question, offer) == ()
     means = replace(question, file=replace(question.file, limits=replace(question.file.limits, at="mean")))
     assert broken(means, replace(offer, ttft=9.0, tpot=9.0, weights=1e12, rate=0)) == ("memory", "ttft", "tpot", "rate")
-    assert broken(question, replace(offer, queue=(9.0,) * len(offer.queue), weights=1e12, rate=0)) == ("memory", "ttft", "tpot", "rate")
+    assert broken(question, replace(offer, queue=(9.0,) * len(offer.queue), load=((8.0, 1.0, 9.0),), weights=1e12, rate=0)) == (
+        "memory",
+        "ttft",
+        "tpot",
+        "rate",
+    )
     assert offer.rate < UNITS * 100
 
 
