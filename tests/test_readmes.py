@@ -14,6 +14,7 @@ import pytest
 from crossopt.instances.schema_export import slug
 from crossopt.reports.arguments import parser_of_commands
 from crossopt.reports.cli import main
+from tests.commands import exit_code
 from tests.paths import DATA, INSTANCES, NO_DATA, ROOT
 
 ROOMS = ("", "instances", "crossflow", "formulation", "solvers", "reports", "instances/course")
@@ -126,10 +127,7 @@ def written(command: Shown) -> str | None:
 def run(command: Shown, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """The code and the output; of commands that write no file those of an earlier page."""
     if command.text not in ENDED or "--out" in command.words:
-        try:
-            code = main(list(command.words))
-        except SystemExit as ended:  # argparse refuses an argument
-            code = int(ended.code or 0)
+        code = exit_code(command.words)
         printed = capsys.readouterr()
         ENDED[command.text] = code, printed.out + printed.err
     return ENDED[command.text]

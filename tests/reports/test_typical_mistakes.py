@@ -9,6 +9,7 @@ import pytest
 
 from crossopt.instances.kinds import question_path, standard_input
 from crossopt.reports.cli import main
+from tests.commands import exit_code
 
 TINY = question_path(Path("tiny")).read_text(encoding="utf-8")
 LONGEST = 600
@@ -226,9 +227,7 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     def run(words: list[str]) -> tuple[int, str]:
         standard_input.cache_clear()
         try:
-            code = main(words)
-        except SystemExit as stop:
-            code = int(stop.code or 0)
+            code = exit_code(words)
         finally:
             standard_input.cache_clear()
         captured = capsys.readouterr()

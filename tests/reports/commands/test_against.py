@@ -8,6 +8,7 @@ import pytest
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.codesign.answer import DesignResult, Designs, EvaluatedDesigns
+from tests.commands import exit_code
 
 Captured = pytest.CaptureFixture[str]
 GOAL = ("--set", "goal={tokens: 1e11, rent: 2 USD}")
@@ -123,10 +124,7 @@ def test_a_free_chip_is_compared_with_a_given_one(tmp_path: Path, capsys: Captur
 )
 def test_what_cannot_be_compared_is_refused(arguments: list[str], message: str, capsys: Captured) -> None:
     with_other = arguments if "--against" in arguments else ["--against", "tiny", *arguments]
-    try:
-        code = main(["solve", "tiny", *with_other])
-    except SystemExit as ended:
-        code = int(str(ended.code))
+    code = exit_code(["solve", "tiny", *with_other])
     assert code in {2, 3}
     assert message in capsys.readouterr().err
 

@@ -19,6 +19,7 @@ from crossopt.reports.cli import main, solve_main
 from crossopt.reports.commands import asking, compare
 from crossopt.reports.commands.console import ANSWERED, ENDED_EARLY, INFEASIBLE, NO_DESIGN, UNPROVED
 from crossopt.solvers.answer import Limits, Watch
+from tests.commands import exit_code
 from tests.every import every
 from tests.paths import INSTANCES
 from tests.reports.answers import ENGINES
@@ -30,14 +31,6 @@ OPEN_CHOICES = "tensor (3 options), pipeline (2 options), data (4 options), micr
 ONE_DESIGN = ("--set=tensor=2", "--set=pipeline=1", "--set=microbatch=1", "--set=recompute=none")
 
 Captured = pytest.CaptureFixture[str]
-
-
-def ended(*arguments: str) -> object:
-    """The exit code of a command, also where its arguments are refused."""
-    try:
-        return main(list(arguments))
-    except SystemExit as refused:
-        return refused.code
 
 
 # --- commands and their exit codes ---------------------------------------------------------------------------------------------------
@@ -109,7 +102,7 @@ def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> No
     ],
 )
 def test_wrong_usage_exits_with_two_and_one_sentence(arguments: tuple[str, ...], message: str, capsys: Captured) -> None:
-    code = ended(*arguments)
+    code = exit_code(arguments)
     out, err = capsys.readouterr()
     assert code == 2
     assert out == ""
@@ -307,7 +300,7 @@ def test_a_check_counts_searches_above_the_recipe_that_they_started_from(start: 
 def test_rules_alone_start_from_no_design_and_other_kinds_refuse_a_start(capsys: Captured) -> None:
     assert main(["compare", TINY, "--engines", "recipes,expert"]) == 0
     assert "Searches start" not in capsys.readouterr().out
-    assert ended("compare", str(INSTANCES / "stages" / "gpt2-two-versions.yaml"), "--start", "cold") == 2
+    assert exit_code(["compare", str(INSTANCES / "stages" / "gpt2-two-versions.yaml"), "--start", "cold"]) == 2
     assert "--start: this is for joint designs" in capsys.readouterr().err
 
 
@@ -380,5 +373,5 @@ def test_the_log_tells_how_value_and_bound_close_in(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", [(), ("--pareto", "step_time,power")])
 def test_options_of_other_questions_are_refused_by_a_joint_design(more: tuple[str, ...], capsys: Captured) -> None:
-    assert ended("solve", "tiny", "--cpus", "3", *more) == 2
+    assert exit_code(["solve", "tiny", "--cpus", "3", *more]) == 2
     assert capsys.readouterr().err == "crossopt: --cpus: this does not apply to a question about joint designs (leave it out)\n"

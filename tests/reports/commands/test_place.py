@@ -10,6 +10,7 @@ import crossopt
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.reports.cli import main
+from tests.commands import exit_code
 from tests.every import every
 from tests.instances.layers.test_network import small
 
@@ -84,10 +85,7 @@ def test_a_wrong_option_is_refused_by_its_name(
 ) -> None:
     path = tmp_path / "net.json"
     path.write_text(graph_text(small()), encoding="utf-8")
-    try:
-        code = main(["place", str(path), *line])
-    except SystemExit as ended:
-        code = int(ended.code or 0)
+    code = exit_code(["place", str(path), *line])
     assert code == 2
     assert message in capsys.readouterr().err
 

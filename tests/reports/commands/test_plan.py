@@ -19,6 +19,7 @@ from crossopt.reports.commands.plan import Tried, _tried, _usable, beyond_runs
 from crossopt.reports.sheets.codesign.design import lead_text
 from crossopt.tests.every import every
 from crossopt.tests.paths import INSTANCES
+from tests.commands import exit_code
 
 SMALL = ["plan", "gpt3-125m", "--gpus", "8xa100-80g"]
 Captured = pytest.CaptureFixture[str]
@@ -338,10 +339,7 @@ def test_an_unusual_batch_or_context_is_a_caveat(arguments: list[str], caveats: 
     ],
 )
 def test_what_is_wrong_is_said_with_its_option(arguments: list[str], message: str, capsys: Captured) -> None:
-    try:
-        code = main([*SMALL, *arguments])
-    except SystemExit as ended:
-        code = int(str(ended.code))
+    code = exit_code([*SMALL, *arguments])
     assert code in {2, 3}
     assert message in capsys.readouterr().err
 

@@ -9,6 +9,7 @@ import pytest
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.reports.cli import main
+from tests.commands import exit_code
 from tests.every import every
 from tests.instances.layers.test_network import small
 
@@ -157,9 +158,6 @@ def test_a_wrong_option_is_refused_by_its_name(
 ) -> None:
     path = tmp_path / "net.json"
     path.write_text(graph_text(small()), encoding="utf-8")
-    try:
-        code = main(["quantize", str(path), *line])
-    except SystemExit as ended:
-        code = int(ended.code or 0)
+    code = exit_code(["quantize", str(path), *line])
     assert code == 2
     assert message in capsys.readouterr().err

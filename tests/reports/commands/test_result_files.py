@@ -12,6 +12,7 @@ import pytest
 from crossopt.instances.files.saved import write_atomically
 from crossopt.reports.cli import main
 from crossopt.reports.commands import asking
+from tests.commands import exit_code
 from tests.paths import INSTANCES
 from tests.reports.answers import ENGINES, saved
 from tests.solvers.codesign.questions import COUNTED
@@ -120,14 +121,6 @@ def test_a_link_stays_a_link_and_a_device_a_device(tmp_path: Path) -> None:
     assert Path("/dev/null").is_char_device()
 
 
-def code_of(arguments: list[str]) -> int:
-    """As the shell sees it."""
-    try:
-        return main(arguments)
-    except SystemExit as leaving:
-        return int(leaving.code or 0)
-
-
 WRITERS = {
     "--out": ["solve", TINY, "--out"],
     "--log": ["solve", TINY, "--log"],
@@ -147,7 +140,7 @@ def test_a_pipe_is_refused_before_the_search_begins(arguments: list[str], tmp_pa
     os.mkfifo(pipe)
     link.symlink_to(pipe)
     for path in (pipe, link):
-        assert code_of([*arguments, str(path)]) == 2
+        assert exit_code([*arguments, str(path)]) == 2
         out, err = capsys.readouterr()
         assert (out, "it is a named pipe and not a regular file (" in err, err.count("\n")) == ("", True, 1)
     with pytest.raises(OSError, match="named pipe and not a regular file"):

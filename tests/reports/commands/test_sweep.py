@@ -21,6 +21,7 @@ from crossopt.reports import arguments
 from crossopt.reports.cli import main
 from crossopt.solvers.sweeps import listed
 from crossopt.solvers.sweeps.store import STUDY, Failure, keep, keep_failure, kept_at, listing
+from tests.commands import exit_code
 from tests.paths import INSTANCES
 from tests.reports.browser import opened
 
@@ -326,10 +327,7 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(two: Path, tmp_path: Pat
         ("this folder stores no sweep", ("status", str(tmp_path))),
         ("say for which batch system", ("script", path, *store)),
     ):
-        try:
-            code = main(["sweep", *given])
-        except SystemExit as ended:
-            code = int(str(ended.code))
+        code = exit_code(["sweep", *given])
         told = capsys.readouterr()
         assert (code, told.out, words in " ".join(told.err.split())) == (2, "", True), (words, told.err)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "study.yaml"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.kinds import question_path, standard_input
-from crossopt.reports.cli import main
+from tests.commands import exit_code
 from tests.extent import FULL, some
 from tests.paths import ROOT
 
@@ -93,13 +93,6 @@ def written(folder: Path, name: str) -> Path:
     return path
 
 
-def ended(arguments: list[str]) -> int:
-    try:
-        return main(arguments)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
-
-
 def refused(code: int, out: str, err: str) -> bool:
     """Whether it is a sentence on standard error alone, with a code that says so, and no sign that acts on a terminal."""
     plain = not any(ord(sign) < 32 and sign != "\n" for sign in err)
@@ -119,7 +112,7 @@ def test_wrong_words_of_standard_input_are_refused_in_a_sentence(
     for name, data in some(list(FILES.items()), 10):
         standard_input.cache_clear()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-        code = ended([word if word != "FILE" else "-" for word in COMMANDS[command]])
+        code = exit_code([word if word != "FILE" else "-" for word in COMMANDS[command]])
         captured = capsys.readouterr()
         if not refused(code, captured.out, captured.err):
             faults.append((name, code, captured.out[:200], captured.err[:300]))
@@ -131,10 +124,11 @@ IN_C = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "NO_COLOR"
 EACH_IN_C = """
 import json, sys
 from pathlib import Path
-from tests.reports.commands.test_wrong_files import COMMANDS, ended
+from tests.commands import exit_code
+from tests.reports.commands.test_wrong_files import COMMANDS
 codes, files = [], sorted(path.name for path in Path().iterdir())
 for words in COMMANDS.values():
-    codes += [ended([word if word != "FILE" else name for word in words]) for name in files]
+    codes += [exit_code([word if word != "FILE" else name for word in words]) for name in files]
 print(json.dumps(codes))
 """
 
@@ -185,7 +179,7 @@ def test_a_wrong_file_is_refused_in_a_sentence_on_terminals_of_any_width(
             path.mkdir()
         if name == "loop":
             path.symlink_to(path)
-        code = ended([word if word != "FILE" else path.name for word in COMMANDS[command]])
+        code = exit_code([word if word != "FILE" else path.name for word in COMMANDS[command]])
         captured = capsys.readouterr()
         if not refused(code, captured.out, captured.err):
             faults.append((name, code, captured.out[:200], captured.err[:300]))

@@ -54,6 +54,7 @@ from crossopt.solvers.codesign.linear.whole import Screen, lines_of, proof_fault
 from crossopt.solvers.codesign.objective import joined, rows_of, values_of
 from crossopt.solvers.proofs import Exact, Relaxed, WholeProof
 from crossopt.solvers.vipr import check as check_certificate
+from tests.commands import exit_code
 from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.backends.test_backends import read_with_highs
@@ -435,10 +436,7 @@ def test_the_gap_of_the_quickstart_is_closed_by_branching(tmp_path: Path, capsys
     ],
 )
 def test_what_cannot_be_explained_is_told(arguments: list[str], code: int, word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        ended = main(["explain", *arguments])
-    except SystemExit as stop:
-        ended = int(stop.code or 0)
+    ended = exit_code(["explain", *arguments])
     told = capsys.readouterr()
     assert (ended, word in told.out + told.err) == (code, True)
 
@@ -941,10 +939,7 @@ def test_refusals_are_a_sentence_and_write_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("question.yaml").write_text(text)
-    try:
-        assert main(["export", "question.yaml", "--as", "lp", *more]) == code
-    except SystemExit as ended:
-        assert ended.code == code
+    assert exit_code(["export", "question.yaml", "--as", "lp", *more]) == code
     told = [
         line
         for line in capsys.readouterr().err.splitlines()

@@ -27,6 +27,7 @@ from crossopt.solvers.placement.family import prove
 from crossopt.solvers.placement.heuristics import best_stages, interval_costs
 from crossopt.solvers.placement.judge import judge, loads_of
 from crossopt.solvers.placement.run import quick
+from tests.commands import exit_code
 from tests.every import every
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.test_formats import document, node, written
@@ -108,10 +109,7 @@ def test_the_command_answers_and_refuses_in_words(
     words: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = written(tmp_path, document(maxSizePerFPGA=24.0))
-    try:
-        ended = main(["solve", str(path), "--verbose", *words])
-    except SystemExit as stop:
-        ended = int(stop.code or 0)
+    ended = exit_code(["solve", str(path), "--verbose", *words])
     captured = capsys.readouterr()
     assert ended == code
     assert said in captured.out + captured.err

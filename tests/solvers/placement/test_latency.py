@@ -30,6 +30,7 @@ from crossopt.solvers.placement.latency.engine import Exactly, exactly, values_a
 from crossopt.solvers.placement.latency.paths import FIGURES, LARGEST, between, least_pieces, least_time, scaled_question, sharper, weighed
 from crossopt.solvers.placement.latency.search import CPU, flow_of, greedy, placed, replayed, rows_placed, timed
 from crossopt.solvers.proofs import OnPath, Surrounded, UnverifiedBound
+from tests.commands import exit_code
 from tests.every import every
 from tests.extent import examples
 from tests.instances.placement.graphs import graph
@@ -213,10 +214,7 @@ def test_the_command_answers_and_refuses_in_words(
     words: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = written(tmp_path, document(maxSizePerFPGA=24.0))
-    try:
-        ended = main(["solve", str(path), "--problem", "latency", "--verbose", *words])
-    except SystemExit as stop:
-        ended = int(stop.code or 0)
+    ended = exit_code(["solve", str(path), "--problem", "latency", "--verbose", *words])
     captured = capsys.readouterr()
     assert said in " ".join((captured.out + captured.err).split())
     assert ended == code

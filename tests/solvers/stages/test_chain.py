@@ -20,6 +20,7 @@ from crossopt.solvers.stages.chain import judge as prove
 from crossopt.solvers.stages.chain.engine import best_plans, equal_splits
 from crossopt.solvers.stages.chain.family import FAMILY
 from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, even, every_plan, judge, least_of_all
+from tests.commands import exit_code
 from tests.every import every
 from tests.extent import examples
 from tests.paths import INSTANCES, reference
@@ -296,10 +297,7 @@ def test_the_command_answers_and_refuses_in_words(
 ) -> None:
     path = tmp_path / "hand.yaml"
     path.write_text(HAND, encoding="utf-8")
-    try:
-        ended = main([words[0], str(path), *words[1:]])
-    except SystemExit as stop:
-        ended = int(stop.code or 0)
+    ended = exit_code([words[0], str(path), *words[1:]])
     captured = capsys.readouterr()
     assert ended == code
     assert said in captured.out + captured.err

@@ -24,6 +24,7 @@ from crossopt.solvers.stages.pipedream import family
 from crossopt.solvers.stages.pipedream.engine import best_stages, ideals_of
 from crossopt.solvers.stages.pipedream.family import FAMILY, baselines_of, every_plan, least_of_all, least_slowest, rules, steps_of
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge
+from tests.commands import exit_code
 from tests.every import every
 from tests.extent import examples
 from tests.paths import reference
@@ -95,10 +96,7 @@ def test_no_memory_is_enough_is_proved_too(path: Path, capsys: pytest.CaptureFix
 def test_the_command_answers_and_refuses_in_words(
     words: list[str], code: int, said: str, path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    try:
-        ended = main(["solve", str(path), "--verbose", *words])
-    except SystemExit as stop:
-        ended = int(stop.code or 0)
+    ended = exit_code(["solve", str(path), "--verbose", *words])
     captured = capsys.readouterr()
     assert ended == code
     assert said in " ".join((captured.out + captured.err).split())

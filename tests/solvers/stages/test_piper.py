@@ -22,6 +22,7 @@ from crossopt.solvers.stages.piper import family, search
 from crossopt.solvers.stages.piper.family import FAMILY, none_below
 from crossopt.solvers.stages.piper.judge import PiperPlan, Stage, judge, judge_rows, named
 from crossopt.solvers.stages.piper.search import cuts_near, ideals_of
+from tests.commands import exit_code
 from tests.every import every
 from tests.paths import reference
 from tests.solvers.stages.piper.graphs import (
@@ -154,10 +155,7 @@ def test_the_command_answers_and_refuses_in_words(
     words: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = written(tmp_path, document())
-    try:
-        ended = main(["solve", str(path), "--verbose", *words])
-    except SystemExit as stop:
-        ended = int(stop.code or 0)
+    ended = exit_code(["solve", str(path), "--verbose", *words])
     captured = capsys.readouterr()
     assert said in captured.out + captured.err
     assert ended == code
