@@ -155,6 +155,11 @@ class _Builder:
         times = self.graph.times
         return max(2 * host.times[node] - sum(times[node + 1 : b]), host.times[node] - sum(times[a + 1 : b]))
 
+    def taken(self, node: int, stage: int) -> int:
+        """Bytes of an output that the node of a stage overwrites."""
+        shared = self.graph.shared[stage] if stage in self.always else 0
+        return shared if shared and self.graph.in_place[stage] == node else 0
+
     def written(self, node: int) -> int:
         """The column h of a node."""
         if node not in self.model.written:
@@ -175,7 +180,7 @@ class _Builder:
         """The column p of a node at a stage; none of a node without bytes, which is in memory for free."""
         if (node, stage) not in self.model.inside:
             self.model.inside[node, stage] = self.model.column()
-            self.usage[stage].append((self.graph.sizes[node], self.model.inside[node, stage]))
+            self.usage[stage].append((self.taken(node, stage) or self.graph.sizes[node], self.model.inside[node, stage]))
         return [self.model.inside[node, stage]]
 
 
@@ -199,8 +204,7 @@ def retention_model(
             inner = build.between(a, b)
             for stage in inner:
                 build.always[stage] += graph.sizes[node]
-            overwritten = a in build.always and graph.shared[a] and graph.in_place[a] == node
-            if (inner or overwritten) and graph.sizes[node] and (not build.too_long(node) or build.may_read(node, a, b)):
+            if (inner or build.taken(node, a)) and graph.sizes[node] and (not build.too_long(node) or build.may_read(node, a, b)):
                 _drop(build, (node, a, b))
                 for stage in inner:
                     build.usage[stage] += [(-graph.sizes[node], column) for column in model.missing((node, a, b))]
@@ -223,8 +227,11 @@ def retention_model(
 
 
 def _absent(build: _Builder, stage: int) -> list[tuple[Gap, int, int]]:
-    """Gaps around a stage after which an output may be read back, with columns x, and p that is 1 if the output is in memory there."""
-    around = [(gap, read) for gap, read in build.model.read.items() if gap[1] < stage < gap[2]]
+    """Gaps around a stage after which an output may be read back, with columns x, and p that is 1 if the output is in memory there. What
+    is overwritten there is in memory beside the new output while it is still being written."""
+    around = [
+        (gap, read) for gap, read in build.model.read.items() if gap[1] < stage < gap[2] or (gap[1] == stage and build.taken(gap[0], stage))
+    ]
     return [(gap, read, build.present(gap[0], stage)[0]) for gap, read in around]
 
 
@@ -284,17 +291,14 @@ def _moved_around(build: _Builder, host: HostLink, stage: int, gaps: list[tuple[
 
 
 def _in_place(build: _Builder, stage: int) -> None:
-    """An input that is overwritten leaves memory: where it is needed again and retained until then, it is not overwritten."""
+    """An input that is overwritten leaves memory: where it is needed again and retained until then, it is not overwritten. The floor counts
+    it as overwritten."""
     graph, shared = build.graph, build.graph.shared[stage]
-    if shared:  # the floor counts it as overwritten
-        source = graph.in_place[stage]
-        needs = build.needs[source]
-        index = bisect_right(needs, stage)
-        gap = (source, stage, needs[index]) if index < len(needs) else (source, stage, stage)
-        if gap in build.model.gaps:
-            build.usage[stage] += [(-shared, column) for column in build.model.missing(gap)]
-        if index < len(needs):
-            build.always[stage] += shared
+    if shared and graph.last_uses[graph.in_place[stage]] > stage:
+        needs = build.needs[graph.in_place[stage]]
+        gap = (needs[0], stage, needs[bisect_right(needs, stage)])
+        build.always[stage] += shared
+        build.usage[stage] += [(-shared, column) for column in (build.model.missing(gap) if gap in build.model.gaps else ())]
 
 
 def _explore(build: _Builder, path: tuple[int, ...], a: int, b: int, root: int, literal: int, low: int, behind: int) -> None:
@@ -352,7 +356,8 @@ def _around(build: _Builder, path: tuple[int, ...], source: int, a: int, b: int,
     order, own, more, host = model.column(), model.missing(gap), list[int](), build.graph.host
     if build.repetitions > 1 or host is not None:
         if gap not in model.twice:
-            times = [*([build.graph.times[source]] if build.repetitions > 1 else []), *([host.times[source]] if host else [])]
+            again = build.repetitions > (host is None)  # a computation may come before a reading
+            times = [*([build.graph.times[source]] if again else []), *([host.times[source]] if host else [])]
             model.twice[gap] = model.column(min(times), binary=True)
         more = [model.twice[gap]]
     model.around.append(Around(gap, path[-1], order, root, literal))

@@ -41,6 +41,7 @@ from crossopt.solvers.memory.judge import (
     node_of,
     regions_of,
     replay,
+    serial,
     stages_of,
 )
 from crossopt.solvers.memory.levels import search_levels
@@ -108,14 +109,21 @@ def auto(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
 
 
 def _by_states(question: MemoryQuestion, found: Found, limits: Limits, watch: Watch) -> Found:
-    """What the search over all states of a small graph finds."""
+    """What the search over all states of a small graph finds; a schedule alone where transfers run beside computations."""
     del watch
-    if len(question.graph.names) > MOST_NODES_OF_SEARCH:
+    graph, until = question.graph, monotonic() + limits.seconds
+    if len(graph.names) > MOST_NODES_OF_SEARCH:
         return found
     try:
-        return replace(_searched(question, MOST_STATES, limits.seconds), engine="exhaustive", baselines=found.baselines)
+        searched = _searched(replace(question, graph=serial(graph)), MOST_STATES, limits.seconds)
     except ManyStatesError:
         return found
+    if searched.answer is None or graph.host is None or not graph.host.overlapped:
+        return replace(searched, engine="exhaustive", baselines=found.baselines)
+    order = fetched_earlier(graph, searched.answer.order, question.budget, until)
+    if found.answer is not None and extra_units(graph, found.answer.order) <= extra_units(graph, order):
+        return found
+    return replace(found, answer=Schedule(order), engine="auto")
 
 
 def _by_stages(question: MemoryQuestion, found: Found, limits: Limits, watch: Watch) -> Found:
@@ -155,7 +163,9 @@ def exhaustive(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     try:
         return replace(_searched(question, MOST_STATES, limits.seconds), engine="exhaustive")
     except ManyStatesError as error:
-        raise RefusedError(f"there are more than {MOST_STATES:,} states of memory (take the engine auto)") from error
+        beside = question.graph.host is not None and question.graph.host.overlapped
+        why = "transfers run beside computations" if beside else f"there are more than {MOST_STATES:,} states of memory"
+        raise RefusedError(f"{why} (take the engine auto)") from error
 
 
 def _searched(question: MemoryQuestion, most: int, seconds: float) -> Found:

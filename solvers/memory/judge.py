@@ -1,7 +1,7 @@
 """Schedules of rematerialisation, their judge event by event, the search over all states, and the proofs of bounds carried out anew."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import combinations, pairwise, product
@@ -64,6 +64,8 @@ class Replay:
     """In memory while each computation runs, workspace included."""
     ends: tuple[int, ...]
     """The event of the last use of what each event computes."""
+    overwritten: tuple[int, ...]
+    """Bytes of an input that each event takes over."""
 
 
 def node_of(item: int) -> int:
@@ -87,16 +89,17 @@ def replay(graph: MemoryGraph, order: tuple[int, ...]) -> Replay:
     dropped: list[int] = [0] * len(order)
     for event, end in enumerate(ends):
         dropped[end] += graph.sizes[node_of(order[event])]
-    live, found = 0, list[int]()
+    live, found, overwritten = 0, list[int](), list[int]()
     entered = dict[int, int]()
     for event, item in enumerate(order):
         node = node_of(item)
         live += graph.sizes[node]
         over = graph.shared[node] if item >= 0 and graph.shared[node] and ends[entered[graph.in_place[node]]] == event else 0
+        overwritten.append(over)
         found.append(live + (graph.workspaces[node] if item >= 0 else 0) - over)
         live -= dropped[event]
         entered[node] = event
-    return Replay(tuple(found), tuple(ends))
+    return Replay(tuple(found), tuple(ends), tuple(overwritten))
 
 
 def extra_units(graph: MemoryGraph, order: tuple[int, ...], found: Replay | None = None) -> int:
@@ -113,9 +116,10 @@ def extra_units(graph: MemoryGraph, order: tuple[int, ...], found: Replay | None
 def timed(graph: MemoryGraph, host: HostLink, order: tuple[int, ...], found: Replay) -> tuple[int, tuple[int, ...]]:
     """Time beyond that of all nodes once, and bytes in memory at each event, where transfers run beside computations.
 
-    What is ever read back is written once, after its first computation, in a queue; the output stays in memory until that has ended. A
-    second queue reads in the order of the schedule, each output once it is written, its memory is there, and all events before it have
-    ended. Computations wait for inputs that are read, and for memory where outputs that are still being written leave too little of it."""
+    What is ever read back is written once, after its first computation, in a queue; the output stays in memory until that has ended, and
+    is not overwritten before. A second queue reads in the order of the schedule, each output once it is written, its memory is there, and
+    all events before it have ended. Computations wait for inputs that are read, and for memory where outputs that are still being written
+    leave too little of it."""
     wanted = {node_of(item) for item in order if item < 0}
     clock = writing = reading = 0
     written, arrived, releases = dict[int, int](), dict[int, int](), dict[int, list[int]]()
@@ -124,15 +128,17 @@ def timed(graph: MemoryGraph, host: HostLink, order: tuple[int, ...], found: Rep
     bytes_ = list[int]()
     for event, item in enumerate(order):
         node = node_of(item)
-        leaving = sorted(pair for pair in leaving if pair[0] > clock)
-        while leaving and found.bytes_[event] + sum(size for _, size in leaving) > host.memory:
-            clock = max(clock, leaving.pop(0)[0])
+        leaving = [pair for pair in leaving if pair[0] > clock]
+        over = found.overwritten[event]
+        source = [(written.get(graph.in_place[node], 0), over)] if over else []
+        held = sorted(pair for pair in (*leaving, *source) if pair[0] > clock)
+        while held and found.bytes_[event] + sum(size for _, size in held) > host.memory:
+            clock = max(clock, held.pop(0)[0])
         if item < 0:
             reading = arrived[node] = max(reading, clock, written[node]) + host.times[node]
         else:
-            clock = max([clock, *(arrived.get(source, 0) for source in graph.inputs[node])])
-            leaving = [pair for pair in leaving if pair[0] > clock]
-        bytes_.append(found.bytes_[event] + sum(size for _, size in leaving))
+            clock = max([clock, *(arrived.get(other, 0) for other in graph.inputs[node])])
+        bytes_.append(found.bytes_[event] + sum(size for end, size in held if end > clock))
         if item >= 0:
             clock += graph.times[node]
             arrived.pop(node, None)
@@ -180,7 +186,7 @@ def judge(question: MemoryQuestion, answer: Schedule) -> Verdict[MemoryUse]:
     found = replay(graph, order)
     extra = extra_units(graph, order, found)
     if graph.host is not None and graph.host.overlapped:
-        found = Replay(timed(graph, graph.host, order, found)[1], found.ends)
+        found = replace(found, bytes_=timed(graph, graph.host, order, found)[1])
     peak = max(found.bytes_)
     at = found.bytes_.index(peak)
     times = [0] * count
@@ -318,16 +324,23 @@ class ManyStatesError(Exception):
     """More states than a search may see."""
 
 
+def serial(graph: MemoryGraph) -> MemoryGraph:
+    """The graph where computations wait for transfers: the same schedules fit, as they wait for memory otherwise."""
+    return graph if graph.host is None else replace(graph, host=replace(graph.host, overlapped=False))
+
+
 def least_extra(
     graph: MemoryGraph, budget: int, repetitions: int, most: int = MOST_STATES, deadline: float = inf
 ) -> tuple[int | None, tuple[int, ...]]:
     """The least time of repetitions and transfers, with a schedule; None where nothing fits. A ManyStatesError where there are too many
-    states, where the time is over, or where transfers run beside computations."""
+    states, where the time is over, or where transfers run beside computations and a schedule fits."""
     count = len(graph.names)
+    if graph.host is not None and graph.host.overlapped:
+        if least_extra(serial(graph), budget, repetitions, most, deadline)[0] is None:
+            return None, ()
+        raise ManyStatesError
     limited = repetitions < count - 1
     needed = [sum(1 << source for source in inputs) for inputs in graph.inputs]
-    if graph.host is not None and graph.host.overlapped:
-        raise ManyStatesError
     start: State = (0, -1, 0, (0,) * count if limited else (), 0)
     queue, best = [(0, start)], {start: 0}
     came = dict[State, tuple[State, int]]()

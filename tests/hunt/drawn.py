@@ -39,7 +39,7 @@ from tests.hunt.beside import (
 )
 from tests.hunt.coverage import options_of
 from tests.hunt.extras import with_extras
-from tests.hunt.rare import least_beside_transfers, memory_beside_transfers, transformer_on_chips
+from tests.hunt.rare import memory_beside_transfers, transformer_on_chips
 from tests.hunt.settings import any_settings
 from tests.instances.placement.samples import sample_at_random, tried
 from tests.instances.sharding.files import document, written
@@ -569,7 +569,7 @@ DRAWS = {
     "memory of a graph": Draw("memory", lambda seed: _again(memory_of_a_graph, seed), best_memory, often=4, extras=0),
     "tables of a file": Draw("embeddings", lambda seed: _few_ways(tables_of_a_file, seed), least_embeddings, ("auto", "search"), often=4),
     "memory beside transfers": Draw(
-        "memory", lambda seed: _again(memory_beside_transfers, seed), least_beside_transfers, ("auto", "retention"), often=4, extras=0
+        "memory", lambda seed: _again(memory_beside_transfers, seed), best_memory, ("auto", "retention"), often=4, extras=0
     ),
     "memory": Draw("memory", drawn_memory, best_memory, ("auto", "retention"), often=8),
     "embedding tables": Draw("embeddings", drawn_embeddings, least_embeddings, ("auto", "search"), often=4),

@@ -9,7 +9,6 @@ from crossopt.instances.accelerator.question import AcceleratorQuestion
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.question import read_again
 from tests.solvers.accelerator.drawn import question_of
-from tests.solvers.memory.drawn import best_beside
 
 _PARTS = {
     "compute_area": ["320 mm^2", "400 mm^2"],
@@ -53,22 +52,18 @@ def transformer_on_chips(seed: int) -> AcceleratorQuestion:
 
 
 def memory_beside_transfers(seed: int) -> MemoryQuestion:
-    """Three operators, of which a schedule reads back two outputs at most, with transfers beside computations."""
+    """Three to five operators with transfers beside computations, some of which overwrite an input, or look at one."""
     random = Random(f"beside {seed}")
-    after = [[], ["n0"], random.choice((["n0"], ["n1"], ["n0", "n1"]))]
-    nodes = {
-        f"n{place}": {"time": random.randint(0, 9), "bytes": f"{random.randint(0, 6)} B", "after": own, "backward": place > 1}
-        | ({"workspace": f"{random.randint(0, 3)} B"} if random.random() < 0.3 else {})
-        for place, own in enumerate(after)
-    }
+    nodes = dict[str, dict[str, Any]]()
+    for place in range(random.choice((3, 4, 4, 5))):
+        after = sorted(random.sample(sorted(nodes), random.randint(min(place, 1), min(place, 2))))
+        nodes[f"n{place}"] = {"time": random.choice((0, 1, random.randint(2, 20))), "bytes": f"{random.randint(0, 6)} B", "after": after}
+        nodes[f"n{place}"] |= {"backward": True} if place > 1 else {}
+        nodes[f"n{place}"] |= {"workspace": f"{random.randint(0, 9)} B"} if random.random() < 0.4 else {}
+        if after and random.random() < 0.5:
+            nodes[f"n{place}"][random.choice(("in_place", "in_place", "view_of"))] = random.choice(after)
     asks = {"kind": "memory", "budget": f"{random.randint(3, 14)} B", "repetitions": random.choice((0, 1, 1, 2)), "nodes": nodes}
     asks["host"] = {"bandwidth": f"{random.choice((1, 2, 0.5))} B/s", "latency": f"{random.choice((0, 1))} s", "overlapped": True}
     asks["objective"] = random.choice(("extra_time", "time"))
     text = yaml.safe_dump(asks, sort_keys=False)
     return read_again({"text": text, "source": "question.yaml", "settings": []}, "memory")  # type: ignore[no-any-return]
-
-
-def least_beside_transfers(question: MemoryQuestion) -> float:
-    """The least value of all schedules."""
-    best = best_beside(question.graph, question.budget, question.repetitions)
-    return float("inf") if best is None else question.value(best)

@@ -1,5 +1,6 @@
 """Drawn graphs, and the best schedule by a look at all matrices of repetitions, with a replay of its own."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import combinations, product
@@ -10,7 +11,7 @@ import numpy as np
 from crossopt.instances.memory.graph import HostLink, MemoryGraph, with_storage
 from crossopt.instances.memory.question import MemoryFile, MemoryQuestion
 from crossopt.instances.question import read_again
-from crossopt.solvers.memory.judge import extra_units, least_extra, replay
+from crossopt.solvers.memory.judge import least_extra
 
 
 def question_of(graph: MemoryGraph, budget: int, repetitions: int = 1, objective: str = "extra_time") -> MemoryQuestion:
@@ -120,64 +121,73 @@ def with_link(random: Random, graph: MemoryGraph, memory: int, overlapped: bool 
     return replace(graph, host=HostLink(tuple(random.randint(0, 3) + size // 2 for size in graph.sizes), overlapped, memory))
 
 
+State = tuple[int, int, frozenset[int], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
+"""The next first computation, the last repetition, outputs in memory, counts of repetitions; of each node the time until it is written,
+below 0 where it never is, and until it has been read back; what is dropped and still being written, with its bytes."""
+
+
 def best_with_host(graph: MemoryGraph, budget: int, repetitions: int) -> int | None:
-    """The least time of repetitions and transfers: a search in which any outputs stay in memory after each event."""
-    count, host = len(graph.names), graph.host
-    start = (0, -1, frozenset[int](), frozenset[int](), (0,) * count)
+    """The least time of repetitions and transfers: a search event by event, behind each of which any of what it uses is dropped."""
+    count = len(graph.names)
+    start: State = (0, -1, frozenset(), (0,) * count, (-1,) * count, (0,) * count, ())
     times, left = {start: 0}, [(0, 0, start)]
     while left:
         time, _, state = heappop(left)
-        following, last, live, written, counts = state
-        if following == count:
+        if state[0] == count:
             return time
-        steps: list[tuple[int, int, bool]] = [(graph.times[node], node, True) for node in range(last + 1, following)]
-        steps += [(0, following, True)]
-        steps += [(host.times[node] * (1 if node in written else 2), node, False) for node in range(following) if host is not None]
-        for cost, node, runs in steps if time <= times[state] else []:
-            read = set(graph.inputs[node]) if runs else set[int]()
-            more = tuple(one + (place == node) for place, one in enumerate(counts)) if runs and node != following else counts
-            if not read <= live or more[node] > repetitions:
-                continue
-            for size in range(len(live - {node}) + 1):
-                for kept in combinations(sorted(live - {node}), size):
-                    source = graph.in_place[node] if graph.in_place and runs else -1
-                    over = min(graph.sizes[source], graph.sizes[node]) if source >= 0 and source not in kept else 0
-                    bytes_ = sum(graph.sizes[one] for one in {*kept, *read, node}) + (graph.workspaces[node] if runs else 0) - over
-                    stage = (following + 1, -1) if node == following else (following, node if runs else last)
-                    reached = (*stage, frozenset({*kept, node}), written if runs else written | {node}, more)
-                    if bytes_ <= budget and time + cost < times.get(reached, time + cost + 1):
-                        times[reached] = time + cost
-                        heappush(left, (time + cost, len(times), reached))
+        for delay, reached in _events(graph, budget, repetitions, state) if time == times[state] else ():
+            if time + delay < times.get(reached, time + delay + 1):
+                times[reached] = time + delay
+                heappush(left, (time + delay, len(times), reached))
     return None
 
 
-def best_beside(graph: MemoryGraph, budget: int, repetitions: int, reads: int = 2) -> int | None:
-    """The least time with transfers beside computations, over all schedules that read back so many outputs at most."""
-    count, best = len(graph.names), None
-    pairs = [(stage, node) for stage in range(count) for node in range(stage)]
-    for chosen in product((False, True), repeat=len(pairs)):
-        repeated = [pair for pair, taken in zip(pairs, chosen, strict=True) if taken]
-        if any(sum(node == other for _, other in repeated) > repetitions for node in range(count)):
+def _events(graph: MemoryGraph, budget: int, repetitions: int, state: State) -> Iterator[tuple[int, State]]:
+    """All events that may follow, with their extra time."""
+    following, last, live, counts, written, *_ = state
+    again = [node for node in range(last + 1, following) if counts[node] < repetitions]
+    reads = [-1 - node for node in range(following) if graph.host is not None and graph.sizes[node]]
+    beside = graph.host is not None and graph.host.overlapped
+    for item in (following, *again, *reads):
+        node, inputs = max(item, -1 - item), graph.inputs[item] if item >= 0 else ()
+        if node in live or not live.issuperset(inputs) or (item < 0 and beside and written[node] < 0):
             continue
-        orders = [tuple(node for stage in range(count) for node in (*(n for s, n in repeated if s == stage), stage))]
-        for number in range(reads + 1):
-            if number:
-                orders = [
-                    (*order[:place], -1 - node, *order[place:])
-                    for order in orders
-                    for place in range(1, len(order))
-                    for node in range(count)
-                    if node in order[:place]
-                ]
-            for order in orders:
-                try:
-                    found = replay(graph, order)
-                except ValueError:
-                    continue
-                if max(found.bytes_) <= budget:
-                    extra = extra_units(graph, order, found)
-                    best = extra if best is None else min(best, extra)
-    return best
+        used = [*inputs, *([node] if item == following else [])]
+        for dropped in (set(few) for size in range(len(used) + 1) for few in combinations(used, size)):
+            source = graph.in_place[item] if graph.in_place and item >= 0 else -1
+            over = min(graph.sizes[source], graph.sizes[node]) if source in dropped else 0
+            bytes_ = sum(graph.sizes[one] for one in {*live, node}) + (graph.workspaces[node] if item >= 0 else 0) - over
+            for moved in (False, True) if beside and item == following and bytes_ <= budget else (False,) * (bytes_ <= budget):
+                delay, queues = _clock(graph, budget, state, item, dropped, moved, (bytes_, over, source))
+                stage = (following + 1, -1) if item == following else (following, max(item, last))
+                more = tuple(one + (place == item < following) for place, one in enumerate(counts))
+                yield delay, (*stage, (live | {node}) - dropped, more, *queues)
+
+
+def _clock(
+    graph: MemoryGraph, budget: int, state: State, item: int, dropped: set[int], moved: bool, memory: tuple[int, int, int]
+) -> tuple[int, tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]]:
+    """The extra time of an event, and the queues behind it."""
+    host, (following, *_, written, arriving, leaving), (bytes_, over, source) = graph.host, state, memory
+    node, takes, clock = max(item, -1 - item), graph.times[item] if 0 <= item < following else 0, 0
+    ends, arrivals = list(written), list(arriving)
+    if host is None or not host.overlapped:
+        if item < 0 and host is not None:
+            takes, ends[node] = host.times[node] * (2 if ends[node] < 0 else 1), 0
+        return takes, (tuple(ends), arriving, ())
+    held = [*leaving, *([(ends[source], over)] if over else [])]
+    while bytes_ + sum(size for end, size in held if end > clock) > budget:
+        clock = min(end for end, _ in held if end > clock)
+    if item < 0:
+        arrivals[node] = max(*arrivals, clock, ends[node]) + host.times[node]
+    else:
+        clock = max([clock, *(arrivals[one] for one in graph.inputs[node])]) + graph.times[node]
+    if moved:
+        ends[node] = max(clock, *ends) + host.times[node]
+    rest = [*leaving, *((ends[one], graph.sizes[one]) for one in dropped)]
+    writing, reading = (tuple(max(end - clock, min(end, 0)) for end in queue) for queue in (ends, arrivals))
+    behind = tuple(sorted((end - clock, size) for end, size in rest if end > clock))
+    return clock - (graph.times[node] if item == following else 0), (writing, reading, behind)
 
 
 def peak_of(graph: MemoryGraph, order: list[int]) -> float:
@@ -226,14 +236,16 @@ def drawn_memory(seed: int) -> MemoryQuestion:
         lines = [line.replace("{time", "{constant: true, time") if random.random() < 0.2 else line for line in lines]
     heads += [given, f"rate: {random.choice((1, 5))} FLOP/s"] if random.random() < 0.3 else [given]
     heads += [] if random.random() < 0.8 else [f"block: {random.choice((2, 3))} B"]
-    heads += [f"host: {{bandwidth: {random.choice((1, 2, 0.5))} B/s, latency: {random.choice((0, 1))} s}}"] if random.random() < 0.3 else []
+    beside = ", overlapped: true" if storage and len(lines) < 6 and objective != "peak" else ""
+    host = f"host: {{bandwidth: {random.choice((1, 2, 0.5))} B/s, latency: {random.choice((0, 1))} s{beside}}}"
+    heads += [host] if random.random() < (0.6 if storage else 0.3) else []
     heads += ["nodes:"]
     found: MemoryQuestion = read_again({"text": "\n".join([*heads, *lines]), "source": "question.yaml", "settings": []}, "memory")
     return found
 
 
 def best_memory(question: MemoryQuestion) -> float:
-    """The least value by the search over all states; infinite where nothing fits."""
+    """The least value by a search over all states; infinite where nothing fits."""
     objective, graph = question.file.objective, question.graph
     if objective == "peak":
         peaks = range(max(graph.floors), question.budget + 1)
@@ -250,4 +262,6 @@ def best_memory(question: MemoryQuestion) -> float:
 
 
 def _least(question: MemoryQuestion) -> int | None:
+    if question.graph.host is not None and question.graph.host.overlapped:
+        return best_with_host(question.graph, question.budget, question.repetitions)
     return least_extra(question.graph, question.budget, question.repetitions, 10**6)[0]

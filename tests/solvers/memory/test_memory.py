@@ -37,7 +37,6 @@ from tests.extent import FULL
 from tests.paths import ROOT
 from tests.samples import MEMORY
 from tests.solvers.memory.drawn import (
-    best_beside,
     best_memory,
     best_of_all,
     best_of_all_at_once,
@@ -205,10 +204,11 @@ def test_moving_to_the_host_equals_a_search_of_all_schedules(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(200 if FULL else 8))
 def test_bounds_beside_transfers_are_below_all_schedules(seed: int) -> None:
     random = Random(f"beside {seed}")
-    graph = draw_graph(random, random.randint(3, 4))
+    graph = draw_graph(random, random.randint(3, 5))
+    graph = with_storage(graph, draw_storage(random, graph)) if random.random() < 0.6 else graph
     budget, repetitions = draw_budget(random, graph), random.choice((0, 1, 1, 2))
     question = question_of(with_link(random, graph, budget, overlapped=True), budget, repetitions)
-    best = best_beside(question.graph, budget, repetitions)
+    best = best_with_host(question.graph, budget, repetitions)
     found = solved(question)
     assert found.bound is None or found.bound <= (inf if best is None else best)
     assert not found.proved or found.value is None or best is None or found.value <= best
@@ -226,7 +226,7 @@ def test_relaxations_with_a_limit_above_the_best_schedule_allow_it(seed: int) ->
     budget, repetitions, overlapped = draw_budget(random, graph), random.choice((0, 1, 1, 2)), random.random() < 0.6
     times = tuple(random.randint(0, 12) for _ in graph.names)
     graph = replace(graph, host=HostLink(times, overlapped, budget), times=tuple(random.choice((1, 4, 60)) for _ in times))
-    best = best_beside(graph, budget, repetitions, reads=1) if overlapped else best_with_host(graph, budget, repetitions)
+    best = best_with_host(graph, budget, repetitions)
     if best is None or max(graph.floors) > budget:
         return
     for limit in (None, best + 1, best + 2, best + random.randint(3, 60), best + 1_000):
@@ -260,6 +260,40 @@ def test_an_input_that_is_overwritten_is_read_back(overlapped: str) -> None:
         found = solved(question, engine)
         assert (found.value, found.proved) == (2, True)
         assert not check_answer(FAMILY, found, question).refused
+
+
+def test_an_output_is_overwritten_once_it_is_written() -> None:
+    """Computed by hand: a ends at 30 and is written until 32, so that b overwrites it until 37; a is read from 57 to 59."""
+    names, inputs = ("a", "b", "c", "d"), ((), (0,), (1,), (0, 2))
+    graph = MemoryGraph(names, (30, 5, 20, 1), (4, 4, 0, 0), (0,) * 4, (False,) * 4, inputs, in_place=(-1, 0, -1, -1))
+    order = (0, 1, 2, -1, 3)
+    for budget, extra in ((4, 4), (8, 2)):  # b runs from 30 on beside a
+        linked = replace(graph, host=HostLink((2,) * 4, True, budget))
+        verdict = judge(question_of(linked, budget), Schedule(order))
+        assert (verdict.value, verdict.details.peak, verdict.accepted) == (extra, budget, True)
+    assert solved(question_of(replace(graph, host=HostLink((2,) * 4, True, 4)), 4)).value == 4
+
+
+@pytest.mark.parametrize("engine", ["auto", "retention"])
+@pytest.mark.parametrize(("case", "steps", "best"), [(0, ("1 0 -1",), 1), (1, ("0 0", "1 1 -1048576", "0 0 -1024 1 -341"), 2)])
+def test_what_is_overwritten_may_be_read_back(case: int, steps: tuple[str, ...], best: int, engine: str) -> None:
+    """The best schedule has the least time of all; trees that count the overwritten output as retained are refused."""
+    times, sizes, works = (
+        ((5, 5, 2, 20, 1, 9, 5), (1, 3, 1, 2, 1, 1, 3), (1, 0, 0, 1, 0, 0, 2)),
+        ((2, 2, 5, 20, 20, 9), (3, 3, 1, 2, 1, 3), (1, 1, 2, 2, 0, 2)),
+    )[case]
+    inputs = (((), (0,), (1,), (0, 1, 2), (3,), (4,), (2, 5)), ((), (0,), (1,), (2,), (2, 3), (1,)))[case]
+    in_place = ((-1, 0, 1, 2, 3, 4, 5), (-1, -1, 1, 2, 3, 1))[case]
+    transfers = tuple(-(-size // (4, 2)[case]) for size in sizes)
+    nodes = len(times)
+    graph = MemoryGraph(tuple(f"n{node}" for node in range(nodes)), times, sizes, works, (False,) * nodes, inputs, in_place=in_place)
+    question = question_of(replace(graph, host=HostLink(transfers, not case, 7)), 7, 2)
+    assert best_with_host(question.graph, 7, 2) == best
+    found = solved(question, engine)
+    assert (found.value, found.proved) == (best, True)
+    assert not check_answer(FAMILY, found, question).refused
+    with pytest.raises(ValueError, match="does not show"):
+        units_of_tree(question, Retained("a tree", (3,), (), 3, (1, 4)[case], (1, 1024)[case], steps))
 
 
 def test_what_is_moved_around_a_stage_waits_for_both_queues() -> None:
@@ -467,7 +501,7 @@ def test_drawn_questions_of_every_objective_have_the_best_value(seed: int) -> No
         assert found.bound is None or found.bound <= best
         assert found.value is None or found.value >= best
         assert not found.proved or (inf if found.value is None else found.value) == best
-        assert found.proved or engine == "retention"
+        assert found.proved or engine == "retention" or (question.graph.host is not None and question.graph.host.overlapped)
         assert not check_answer(FAMILY, found, question).refused
 
 
