@@ -23,7 +23,7 @@ from crossopt.solvers.serving.judge import (
     shape_text,
     units_of_copy,
 )
-from crossopt.solvers.serving.replay import Replayed, fewest_replayed, percentiles, replay
+from crossopt.solvers.serving.replay import Replayed, easier_replayed, fewest_replayed, percentiles, replay
 
 _ASKS = {
     "die_area": "mm^2 of dies",
@@ -254,6 +254,9 @@ def _replayed_text(question: ServingQuestion, plan: ServingPlan, said: ServingFi
         return ""
     workers = fewest_replayed(question, plan, said)
     devices = sum(copies.count * offer.devices for copies, offer in zip(workers, said.offers, strict=True))
+    if (other := easier_replayed(question, devices)) is not None:
+        shapes = " and ".join(f"{copies.count:,} x {brief_shape_text(copies.shape)}" for copies in other[0])
+        return f"{other[1]:,} devices keep the limits, too ({shapes}); not proved"
     numbers = " and ".join(f"{copies.count:,} {copies.shape.role}".removesuffix(" both") for copies in workers)
     return f"{devices:,} devices keep the limits, too ({numbers} workers); not proved" if devices < said.devices else ""
 

@@ -24,7 +24,7 @@ from crossopt.crossflow.serving.workers import Bytes, Requests, Worker, pieces_o
 from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine
 from crossopt.instances.serving.question import JOINT, RequestClass, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import Shape, drafts_of, kernels_of, network_of, priced, sent_at
-from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, needed_units, saturated, units_of_copy
+from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, judge, needed_units, saturated, solved, units_of_copy
 from crossopt.solvers.serving.logged import Logged, replay_log
 
 LOAD: Final = 0.9
@@ -137,6 +137,26 @@ def fewest_replayed(question: ServingQuestion, plan: ServingPlan, said: ServingF
                 break
             workers = fewer
     return tuple(workers)
+
+
+def easier_replayed(question: ServingQuestion, most: int) -> tuple[tuple[Copies, ...], int] | None:
+    """The workers of fewer devices than so many that are best with somewhat longer limits, where two replays keep the limits themselves."""
+    limits = question.file.limits
+    if len(question.kinds) != 1 or len(question.classes) > 1 or question.chip is not None or question.log or question.model is None:
+        return None
+    ttft, tpot = (None if limit is None else limit * factor for limit, factor in zip((limits.ttft, limits.tpot), _EASED, strict=True))
+    found = solved(replace(question, file=replace(question.file, limits=replace(limits, ttft=ttft, tpot=tpot))))
+    if found is None or found.devices >= most:
+        return None
+    plan = found.plan()
+    said = judge(question, plan).details
+    if _few(question, plan, said)[0] != [*plan.workers] or not all(_keeps(question, plan.workers, said, seed) for seed in range(2)):
+        return None
+    return plan.workers, found.devices
+
+
+_EASED: Final = (1.3, 1.05)
+"""Factors on the limits of the time to first token and per output token."""
 
 
 def _keeps(question: ServingQuestion, workers: Sequence[Copies], said: ServingFigures, seed: int) -> bool:

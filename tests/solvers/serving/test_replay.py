@@ -12,7 +12,18 @@ from crossopt.instances.serving.workers import UNITS, shapes_of
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.serving.engines import program
 from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, judge
-from crossopt.solvers.serving.replay import Replayed, _decode_all, _few, _Prices, _prices, _Request, _Slots, fewest_replayed, replay
+from crossopt.solvers.serving.replay import (
+    Replayed,
+    _decode_all,
+    _few,
+    _Prices,
+    _prices,
+    _Request,
+    _Slots,
+    easier_replayed,
+    fewest_replayed,
+    replay,
+)
 
 TEXT = """\
 kind: serving
@@ -71,6 +82,30 @@ def test_fewer_workers_are_named_only_where_they_carry_the_rate_and_replays_keep
     assert sum(one.count for one in lax) <= sum(one.count for one in fewer)
     assert all(one.count * offer.rate - offer.rate < rate * UNITS for one, offer in zip(lax, said.offers, strict=True))
     assert sum(one.count for one in fewer) < sum(one.count for one in plan.workers)
+
+
+def test_other_shapes_on_fewer_devices_keep_the_limits_in_replays_though_not_by_the_formulas() -> None:
+    text = (
+        TEXT.replace("MODE", "apart")
+        .replace("devices: 4", "devices: 24\nobjective: devices")
+        .replace("output: 50", "output: 50, rate: 100")
+    )
+    question: ServingQuestion = read_given(text.replace("{at: mean}", "{ttft: 150 ms, tpot: 9 ms}"), "serving")
+    plan = program(question, Limits(), unwatched).answer
+    assert plan is not None
+    proved = judge(question, plan).details.devices
+    found = easier_replayed(question, proved)
+    assert found is not None
+    workers, devices = found
+    other = judge(question, ServingPlan(workers))
+    assert devices == other.details.devices < proved
+    assert other.violations
+    for seed in range(2):
+        times = replay(question, ServingPlan(workers), other.details, seed)
+        assert times is not None
+        assert times.first[1] <= question.ttft
+        assert times.token[1] <= question.tpot
+    assert easier_replayed(question, devices) is None
 
 
 @pytest.mark.parametrize("mode", ["together", "apart"])
