@@ -85,7 +85,7 @@ def test_the_result_in_a_page_is_the_result(tmp_path: Path, capsys: pytest.Captu
 QUESTIONS = {
     "given device": (INSTANCES / "tiny.yaml", ()),
     "boxes": (INSTANCES / "quickstart.yaml", ("--engine", "boxes")),
-    "no proof": (INSTANCES / "small.yaml", ("--engine", "descent", "--time-limit", "1s")),
+    "no proof": (INSTANCES / "small.yaml", ("--engine", "recipes")),
     "lstm": (LSTM, ()),
     "gemm": (GEMM, ()),
     "other objective": (INSTANCES / "tiny.yaml", ("--set", "objective=energy_per_token")),
