@@ -101,6 +101,12 @@ class OperatorGraph:
         return len(self.nodes)
 
     @property
+    def batch(self) -> int | None:
+        """Samples of a pass: the first length of all inputs, where they have the same."""
+        first = {self.tensors[name][:1] for name in self.inputs}
+        return next(iter(*first), None) if len(first) == 1 else None
+
+    @property
     def macs(self) -> int:
         """Multiply-adds of a forward pass."""
         return sum(node.macs for node in self.nodes)

@@ -280,6 +280,19 @@ class _Parser(argparse.ArgumentParser):
         return f"{name}: there is no such option ({f'did you mean {guess[0]}?' if guess else f'see `{self.prog} --help`'})"
 
 
+def remedies_of(command: str) -> str:
+    """What the options of a command offer where its search found nothing in time; empty where there are none."""
+    commands = next(action for action in parser_of_commands()._actions if isinstance(action, argparse._SubParsersAction))
+    options = {option: action for action in commands.choices[command]._actions for option in action.option_strings}
+    offered = {
+        "increase --time-limit": "--time-limit" in options,
+        "use --engine auto": "--engine" in options and options["--engine"].default == "auto",
+        "leave fewer choices open": "--set" in options and options["--set"].metavar == "KEY=VALUE",
+    }
+    *others, last = [text for text, offers in offered.items() if offers] or [""]
+    return "".join(f"{text}, " for text in others) + f"{'or ' if others else ''}{last}"
+
+
 @cache
 def parser_of_commands() -> argparse.ArgumentParser:
     parser = _Parser(

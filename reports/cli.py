@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossopt.instances.kinds import STANDARD_INPUT, name_of, question_path
-from crossopt.reports.arguments import parser_of_commands
+from crossopt.reports.arguments import parser_of_commands, remedies_of
 from crossopt.reports.commands.console import (
     ANSWERED,
     ENDED_EARLY,
+    INTERRUPTS,
     NO_DESIGN,
     USAGE,
     USUAL_LIMIT,
     check_target,
     code_of,
     code_of_ending,
+    interrupt,
     load_numpy_without_threads,
     refuse_lost_files,
     say,
@@ -39,10 +41,8 @@ if TYPE_CHECKING:
 INTERNAL, INVALID, REFUSED = 1, 3, 30
 _BETWEEN_COLLECTIONS = 5000
 """Objects more than were freed, after which Python collects garbage: 700 unless someone says so."""
-_MORE = "no answer and no proof of infeasibility (exit code 10): increase --time-limit, use --engine auto, or leave fewer choices open"
-_NO_SEARCH = frozenset(("check", "export", "grade", "report", "validate"))
-"""Commands that end so only where they were interrupted."""
-
+_INTERRUPTED = "interrupted before there was an answer"
+_MORE = "no answer and no proof of infeasibility (exit code 10)"
 _UNASKED = "some runs are not finished (exit code 12): `crossopt sweep FILE --store FOLDER` runs them and stores their results"
 _EARLY = "ended early (exit code 12): the table lacks the runs that were not finished"
 
@@ -54,10 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments is None
     ):  # the process is ours, and modules leave no garbage: loading them takes a tenth less where it is looked for seldom
         gc.set_threshold(_BETWEEN_COLLECTIONS)
-    code = _coded(lambda: _run(arguments))
-    if code == NO_DESIGN and next(iter(sys.argv[1:] if arguments is None else arguments), "") not in _NO_SEARCH:
-        sys.stderr.write(f"{_MORE}\n")
-    return code
+    return _coded(lambda: _run(arguments))
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -71,8 +68,10 @@ def _run(arguments: Sequence[str] | None) -> int:
             setattr(options, name, STANDARD_INPUT)
     refuse_lost_files(options)
     guarded = arguments is None and options.command in _GUARDED and not getattr(options, "relaxation", False)
-    if arguments is None and not guarded:  # how batch systems say Ctrl-C; who guards sees to it
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if arguments is None and not guarded:  # SIGTERM is how batch systems say Ctrl-C; who guards sees to it
+        signal.signal(signal.SIGTERM, interrupt)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, interrupt)
     code = _guarded(options) if guarded else _run_command(options)
     sys.stdout.flush()
     if code == ENDED_EARLY:
@@ -88,9 +87,12 @@ def _coded(run: Callable[[], int]) -> int:
         _leave_output()
         return ANSWERED
     except KeyboardInterrupt as ended:
-        sys.stderr.write(f"{str(ended) or 'interrupted before there was an answer'}\n")
+        sys.stderr.write(f"{str(ended) or _INTERRUPTED}\n")
         return NO_DESIGN
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback reaches a user
+        if INTERRUPTS and type(error).__name__ == "LateError":
+            sys.stderr.write(f"{_INTERRUPTED}\n")
+            return NO_DESIGN
         return _failed(error)
 
 
@@ -98,7 +100,23 @@ def _run_command(options: argparse.Namespace) -> int:
     """The exit code of a command."""
     if options.command in _LIGHT:
         load_numpy_without_threads()
-    return COMMANDS[options.command](options)
+    code = COMMANDS[options.command](options)
+    if code == NO_DESIGN and not _is_interrupted():
+        sys.stderr.write(_without_answer(options.command))
+    return code
+
+
+def _is_interrupted() -> bool:
+    """Whether a person, or a system, ended the command, who needs no advice on what would give it more time."""
+    from crossopt.reports.commands.keeper import keeper  # noqa: PLC0415
+
+    keep = keeper()
+    return bool(INTERRUPTS) if keep is None else keep.asked_to_end
+
+
+def _without_answer(command: str) -> str:
+    """A line on a search that found nothing in time, with what may help by the options of the command."""
+    return f"{_MORE}: {remedies}\n" if (remedies := remedies_of(command)) else f"{_MORE}\n"
 
 
 def _guarded(options: argparse.Namespace) -> int:
@@ -107,7 +125,9 @@ def _guarded(options: argparse.Namespace) -> int:
 
     given = seconds_of(options.time_limit) if options.command == "solve" else inf  # that of a comparison is of each engine
     usual = options.command == "solve" and options.time_limit is None
-    return guarded(lambda: _coded(lambda: _run_command(options)), USUAL_LIMIT if usual else given, options.out, usual=usual)
+    unanswered = _without_answer(options.command)
+    seconds = USUAL_LIMIT if usual else given
+    return guarded(lambda: _coded(lambda: _run_command(options)), seconds, options.out, usual=usual, unanswered=unanswered)
 
 
 def solve_main() -> int:

@@ -75,6 +75,8 @@ class PlacementQuestion:
     notes: tuple[str, ...]
     """What a reader of the file should know, such as units that cannot be right."""
     document: dict[str, Any]
+    samples: int | None = 1
+    """Samples of a pass; None where the graph does not say its batch."""
 
     __repr__ = short_repr
 
@@ -394,6 +396,7 @@ class Drawn:
     cpus: int | None
     memory: float | None
     notes: tuple[str, ...] = ()
+    samples: int | None = 1
 
 
 def draw(file: PlacementFile, files: Files, report: Report) -> Drawn | None:
@@ -493,7 +496,8 @@ def _generated(file: PlacementFile, section: GraphSection, files: Files, report:
         return None
     nodes = operators(model, hardware, section.microbatch)
     graph = graph_of_operators(model, blocks(nodes) if section.granularity == "layer" else nodes, section, _rate(section, hardware))
-    return Drawn(graph, file.devices, file.cpus, _room(hardware) if file.memory is None else file.memory)
+    room = _room(hardware) if file.memory is None else file.memory
+    return Drawn(graph, file.devices, file.cpus, room, samples=section.microbatch)
 
 
 def _imported(file: PlacementFile, section: GraphSection, graph: OperatorGraph, report: Report) -> Drawn | None:
@@ -503,7 +507,8 @@ def _imported(file: PlacementFile, section: GraphSection, graph: OperatorGraph, 
         return None
     priced = graph_of_imported(graph, hardware, section, _rate(section, hardware))
     notes = [*graph.remarks, _SHARED] if shared_weights(graph) else graph.remarks
-    return Drawn(priced, file.devices, file.cpus, _room(hardware) if file.memory is None else file.memory, tuple(notes))
+    room = _room(hardware) if file.memory is None else file.memory
+    return Drawn(priced, file.devices, file.cpus, room, tuple(notes), graph.batch)
 
 
 _SHARED = "weights that several operators share are counted at each of them"
@@ -651,6 +656,7 @@ def read(written: Written) -> PlacementQuestion:
         pieces=file.pieces or 1,
         notes=() if in_seconds else built.notes,
         document=written.document,
+        samples=built.samples,
     )
 
 

@@ -57,6 +57,17 @@ def code_of_ending(ending: Ending) -> int:
     return code_of(ending.status, unproved=False) if ending.as_expected else OTHERWISE
 
 
+INTERRUPTS: list[int] = []
+"""Signals that came to this process. An engine that stops its solver on the first one may go on; a command of many searches must not."""
+
+
+def interrupt(number: int, frame: object) -> NoReturn:
+    """Handler of signals that end a command."""
+    del frame
+    INTERRUPTS.append(number)
+    raise KeyboardInterrupt
+
+
 # What commands do with their arguments before the work begins: places that can be written, files that are meant, times, threads.
 
 USAGE = 2

@@ -118,8 +118,9 @@ def keeper() -> Keeper | None:
     return _HERE[0] if _HERE else None
 
 
-def guarded(run: Callable[[], int], seconds: float, out: Path | None, *, usual: bool = False) -> int:
-    """The exit code of a command that should end soon after this many seconds of the process, which may be a default limit."""
+def guarded(run: Callable[[], int], seconds: float, out: Path | None, *, usual: bool = False, unanswered: str = "") -> int:
+    """The exit code of a command that should end soon after this many seconds of the process, which may be a default limit; what was
+    unanswered when it had to be ended is said."""
     began = _process_start()
     _open_standard_streams()
     if not hasattr(os, "fork") or active_count() > 1:
@@ -139,7 +140,7 @@ def guarded(run: Callable[[], int], seconds: float, out: Path | None, *, usual: 
         code = _attend(child, near, wait)
     finally:
         os.close(near)
-    return _ended(code, wait, out)
+    return _ended(code, wait, out, unanswered)
 
 
 def _work(run: Callable[[], int], keep: Keeper, lifeline: int) -> NoReturn:
@@ -222,9 +223,9 @@ def _attend(child: int, line: int, wait: _Wait) -> int | None:
             return None  # the kernel takes a while to reclaim its memory; there is no need to wait
 
 
-def _ended(status: int | None, wait: _Wait, out: Path | None) -> int:
+def _ended(status: int | None, wait: _Wait, out: Path | None, unanswered: str) -> int:
     """Writes the last answer, and says how it came to it where the command did not end by itself."""
-    from crossopt.reports.commands.console import USAGE  # noqa: PLC0415 - only once all is over
+    from crossopt.reports.commands.console import NO_DESIGN, USAGE  # noqa: PLC0415 - only once all is over
 
     last = wait.last_answer
     if status is not None and os.WIFEXITED(status):
@@ -242,7 +243,9 @@ def _ended(status: int | None, wait: _Wait, out: Path | None) -> int:
             sys.stderr.write("\r\x1b[K")
         then = "what follows is the best answer it had" if last else "there was no answer yet"
         sys.stderr.write(f"the search was ended {why}; {then}\n")
-        code = last.code if last else 10
+        code = last.code if last else NO_DESIGN
+        if code == NO_DESIGN and status is None and not wait.signals:
+            sys.stderr.write(unanswered)
     if last is not None:
         put(last, out)
     return code

@@ -22,9 +22,9 @@ from crossopt.reports.commands.console import ANSWERED, check_target, code_of, s
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.width import fitted, listed, wrapped
 from crossopt.reports.shown import text_of
-from crossopt.solvers.answer import Limits, Result, to_text
+from crossopt.solvers.answer import Limits, Result, SearchOutcome, to_text
 from crossopt.solvers.checking import solve_and_verify
-from crossopt.solvers.family import family_of, simplest_of
+from crossopt.solvers.family import certify, family_of, simplest_of
 
 _NETWORKS = (".onnx", ".pt2")
 _LONGEST, _NAMED = 5, 60
@@ -69,12 +69,17 @@ def result_written(
     question: Any,  # noqa: ANN401 - of the kind
     seconds: float,
     known: object = None,
+    interrupted: float | None = None,
 ) -> Result[Any, Any]:
-    """The answer, printed and written. Where the search finds nothing in time, the known answer is given."""
+    """The answer, printed and written. Where the search finds nothing in time, the known answer is given; at once where Ctrl-C came after
+    so many seconds."""
     limits, family = Limits(seconds), family_of(kind)
     with progress_on(sys.stderr, unit) as watch:
-        simplest = simplest_of(family, question) if known is None else lambda _: known
-        result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest)
+        if interrupted is None:
+            simplest = simplest_of(family, question) if known is None else lambda _: known
+            result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest)
+        else:
+            result = certify(family, question, SearchOutcome(known, engine="auto", stopped="interrupted"), limits, interrupted)
     if options.save is not None:
         if written.graph_file:
             write_atomically(options.save.parent / written.graph_file, written.graph)

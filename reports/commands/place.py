@@ -11,14 +11,14 @@ from time import monotonic
 
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.codesign.short import device_named, groups_in
-from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.instances.errors import FailedError, InstanceError, RefusedError
 from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.files.written import Files
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_given
-from crossopt.reports.commands.console import check_target, code_of, graph_beside, seconds_of, usage
+from crossopt.reports.commands.console import INTERRUPTS, check_target, code_of, graph_beside, seconds_of, usage
 from crossopt.reports.commands.networks import (
     USUAL_LIMIT,
     Written,
@@ -28,7 +28,8 @@ from crossopt.reports.commands.networks import (
     read_network,
     result_written,
 )
-from crossopt.solvers.answer import Limits, unwatched
+from crossopt.reports.commands.progress import notes_on
+from crossopt.solvers.answer import Limits, Progress
 from crossopt.solvers.family import engine_of, family_of
 from crossopt.solvers.memory.judge import Schedule
 from crossopt.solvers.memory.rules import peak_of
@@ -95,14 +96,14 @@ def checkpoint(options: Namespace) -> int:
     """Answer, print and write; the exit code is that of `solve`."""
     check_targets(options)
     check_target(options.policy, "--policy")
-    lengths, known, seconds, began = lengths_of(options.settings), None, None, monotonic()
+    lengths, known, seconds, began, ended = lengths_of(options.settings), None, None, monotonic(), False
     if options.time_limit:
         seconds = seconds_of(options.time_limit)
     if options.largest is not None:
-        lengths[options.largest], known = _largest(options, lengths, _SEEKING if seconds is None else seconds * _OF_LENGTHS)
+        lengths[options.largest], known, ended = _largest(options, lengths, _SEEKING if seconds is None else seconds * _OF_LENGTHS)
     left = USUAL_LIMIT if seconds is None else max(seconds - (monotonic() - began), 0.0)
     written, question = memory_question(options, lengths)
-    result = result_written(options, KIND_OF_MEMORY, "s", written, question, left, known)
+    result = result_written(options, KIND_OF_MEMORY, "s", written, question, left, known, monotonic() - began if ended else None)
     if options.policy is not None and result.answer is not None:
         from crossopt.reports.launching.checkpointing import policy_text  # noqa: PLC0415 - of this option alone
 
@@ -110,9 +111,11 @@ def checkpoint(options: Namespace) -> int:
     return code_of(result.status, unproved=False)
 
 
-def _largest(options: Namespace, lengths: dict[str, int], seconds: float) -> tuple[int, Schedule]:
-    """The greatest length of an axis for which a schedule is found, with that schedule; printed with the least length that is proved not to
-    fit."""
+def _largest(options: Namespace, lengths: dict[str, int], seconds: float) -> tuple[int, Schedule, bool]:
+    """The greatest length of an axis for which a schedule is found, that schedule, and whether Ctrl-C came first; printed with the least
+    one that is proved not to fit."""
+    if options.largest in lengths:
+        usage(f"--largest {options.largest}: --set {options.largest}={lengths[options.largest]} gives this axis a length (keep one)")
     if options.share is not None:
         usage("--largest: a share of the peak grows with the network (give --memory, or leave it to the device)")
 
@@ -125,14 +128,17 @@ def _largest(options: Namespace, lengths: dict[str, int], seconds: float) -> tup
         top *= 2
     fails = _bisected(top // 2, top, lambda length: not _too_large(at(length))) + 1 if top <= MOST_LENGTH else top
     fits = _bisected(0, fails, lambda length: at(length).graph.plain_peak <= at(length).budget)
-    fits, fails, known = _decided(at, fits, fails, seconds)
+    with notes_on(sys.stderr) as note:
+        fits, fails, known, ended = _decided(at, fits, fails, seconds, lambda text: note(f"{options.largest}: {text}"))
+    if not fits and ended:
+        raise KeyboardInterrupt
     if not fits:
         proof = "as is proved" if fails == 1 else "as far as was found in time"
         raise RefusedError(f"--largest: {options.largest}=1 does not fit, {proof} (give more --memory, or --precision bf16)")
     more = f"{fails:,} does not fit, as is proved" if fails <= MOST_LENGTH else f"{fits + 1:,} was not tried"
     more += "" if fails == fits + 1 or fails > MOST_LENGTH else "; lengths between them are not decided"
     sys.stdout.write(f"{options.largest} of {fits:,} fits; {more}\n")
-    return fits, known or Schedule(tuple(range(len(at(fits).graph.names))))
+    return fits, known or Schedule(tuple(range(len(at(fits).graph.names)))), ended
 
 
 def _too_large(question: MemoryQuestion) -> bool:
@@ -148,15 +154,25 @@ def _bisected(low: int, high: int, holds: Callable[[int], bool]) -> int:
     return low
 
 
-def _decided(at: Callable[[int], MemoryQuestion], fits: int, fails: int, seconds: float) -> tuple[int, int, Schedule | None]:
-    """The greatest length with a schedule, the least one with a proof that nothing fits, and that schedule. Bisection seeks schedules
-    first, each of which is tried for greater lengths, and then proofs."""
+def _decided(
+    at: Callable[[int], MemoryQuestion], fits: int, fails: int, seconds: float, note: Callable[[str], None]
+) -> tuple[int, int, Schedule | None, bool]:
+    """The greatest length with a schedule, the least one with a proof that nothing fits, that schedule, and whether Ctrl-C came first.
+    Bisection seeks schedules first, each of which is tried for greater lengths, and then proofs."""
     known, deadline, auto = None, monotonic() + seconds, engine_of(family_of(KIND_OF_MEMORY), "auto")
 
     def tried(length: int) -> bool | None:
         nonlocal fits, fails, known
-        question = at(length)
-        found = auto(question, Limits(max((deadline - monotonic()) * _SHARE, 0.1), gap=1.0), unwatched)
+        question, state = at(length), f"{fits:,} fits, {fails:,} does not, trying {length:,}"
+
+        def watch(progress: Progress) -> None:
+            del progress
+            note(state)
+            if INTERRUPTS:  # the engine stopped its solver for it, and goes on
+                raise KeyboardInterrupt
+
+        watch(Progress(state, None))
+        found = auto(question, Limits(max((deadline - monotonic()) * _SHARE, 0.1), gap=1.0), watch)
         if found.answer is not None:
             known = schedule = found.answer
             fits = _bisected(length, fails, lambda longer: _fits(at(longer), question, schedule.order))
@@ -164,15 +180,20 @@ def _decided(at: Callable[[int], MemoryQuestion], fits: int, fails: int, seconds
         fails = length if found.bound == inf and not isinstance(found.proof, UnverifiedBound) else fails
         return False if fails == length else None
 
-    unknown = fails
-    while unknown - fits > 1 and monotonic() < deadline:
-        length = (fits + unknown) // 2
-        unknown = unknown if tried(length) else length
-    low = fits
-    while fails - max(low, fits) > 1 and monotonic() < deadline:
-        length = (max(low, fits) + fails) // 2 if low > fits else fits + 1
-        low = length if tried(length) is None else low
-    return fits, fails, known
+    try:
+        unknown = fails
+        while unknown - fits > 1 and monotonic() < deadline and not INTERRUPTS:
+            length = (fits + unknown) // 2
+            unknown = unknown if tried(length) else length
+        low = fits
+        while fails - max(low, fits) > 1 and monotonic() < deadline and not INTERRUPTS:
+            length = (max(low, fits) + fails) // 2 if low > fits else fits + 1
+            low = length if tried(length) is None else low
+    except (KeyboardInterrupt, FailedError) as error:
+        if isinstance(error, FailedError) and not INTERRUPTS:
+            raise
+        return fits, fails, known, True
+    return fits, fails, known, bool(INTERRUPTS)
 
 
 def _fits(question: MemoryQuestion, shorter: MemoryQuestion, order: tuple[int, ...]) -> bool:

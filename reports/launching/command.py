@@ -58,11 +58,7 @@ def export_trace(path: Path, out: Path | None) -> None:
     """Write the trace of a saved result or of a graph, or print it."""
     check_target(out)
     events = of_graph(read_trace(path)) if is_graph(path) else _events(path)
-    text = json.dumps({"traceEvents": list(events), "displayTimeUnit": "ms"}, separators=(",", ":"), allow_nan=False) + "\n"
-    if out is None or str(out) == "-":
-        sys.stdout.write(text)
-    else:
-        write_atomically(out, text)
+    _put(json.dumps({"traceEvents": list(events), "displayTimeUnit": "ms"}, separators=(",", ":"), allow_nan=False) + "\n", out)
 
 
 def _events(path: Path) -> Iterator[Event]:
@@ -151,11 +147,7 @@ def _event(name: str, category: str, thread: int, times: tuple[float, float], gi
 
 def export_graph(path: Path, out: Path | None) -> None:
     """Write it, or print it."""
-    text = json.dumps(document_of(_graph_of_result(path))) + "\n"
-    if out is None or str(out) == "-":
-        sys.stdout.write(text)
-    else:
-        write_atomically(out, text)
+    _put(json.dumps(document_of(_graph_of_result(path))) + "\n", out)
 
 
 def _graph_of_result(path: Path) -> Trace:
@@ -205,7 +197,7 @@ def export(options: Namespace) -> int:
     elif options.stack in PLACEMENTS:
         from crossopt.reports.commands.export import export_placement  # noqa: PLC0415
 
-        sys.stdout.write(export_placement(options.file, options.stack))
+        _put(export_placement(options.file, options.stack), options.out)
     elif options.stack in QUANTISED:
         from crossopt.reports.commands.export import export_strategies  # noqa: PLC0415
 
@@ -213,7 +205,7 @@ def export(options: Namespace) -> int:
     elif options.stack in SERVERS or (options.stack == REPLICAS and kind_of(options.file) == "serving"):
         from crossopt.reports.commands.serving import export_flags  # noqa: PLC0415
 
-        sys.stdout.write(export_flags(options.file, options.stack))
+        _put(export_flags(options.file, options.stack), options.out)
     elif options.stack in (REPLICAS, SHARDS, SCHEDULE, POLICY):
         from crossopt.reports.commands.export import export_parts  # noqa: PLC0415
 
@@ -247,12 +239,16 @@ def _export_plan(options: Namespace) -> None:
         return
     from crossopt.reports.launching.jobs import job_text  # noqa: PLC0415
 
-    check_target(options.out)
-    text = job_text(options.job, stack, instance, launched(stack, instance, chosen))
-    if options.out is None or str(options.out) == "-":
+    _put(job_text(options.job, stack, instance, launched(stack, instance, chosen)), options.out)
+
+
+def _put(text: str, out: Path | None) -> None:
+    """Write what is exported to the file that is named, or print it."""
+    check_target(out)
+    if out is None or str(out) == "-":
         sys.stdout.write(text)
     else:
-        write_atomically(options.out, text)
+        write_atomically(out, text)
 
 
 def _refuse(options: Namespace) -> None:

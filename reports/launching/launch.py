@@ -177,7 +177,7 @@ def launched(name: str, instance: Instance, chosen: Candidate) -> Launched:
         heads.append(f"as planned: {_figures(planned)}{others and f', by those of {_usual_name(instance)}'}")
         if found.instead:
             _refuse_what_does_not_fit(name, found, priced)
-    heads += [*kept, *_run_text(instance.goal, priced.step_time)]
+    heads += [*kept, *_run_text(instance.goal, priced.step_time, priced.likely[1])]
     text, options = found.text, found.options
     if instance.sites is not None and (apart := torchtitan.site_settings(name, instance.sites, priced.step_time)):
         text = torchtitan.with_sites(text, instance.sites, model.global_batch, apart)
@@ -213,8 +213,8 @@ def _launched_with(instance: Instance, stack: str) -> tuple[Instance, tuple[str,
     return (instance if same else other), ()
 
 
-def _run_text(goal: Goal | None, step_time: float) -> list[str]:
-    """How long the run takes, and whether that is in time; nothing where no run is asked about."""
+def _run_text(goal: Goal | None, step_time: float, longest: float) -> list[str]:
+    """How long the run takes, and whether that is in time, also over the likely range; nothing where no run is asked about."""
     if goal is None:
         return []
     seconds = goal.seconds(step_time)
@@ -222,7 +222,9 @@ def _run_text(goal: Goal | None, step_time: float) -> list[str]:
     if not isfinite(goal.wanted):
         return [run]
     if seconds <= goal.wanted:
-        return [f"{run}, within the deadline of {days_of(goal.wanted)}"]
+        late = goal.seconds(longest) > goal.wanted
+        doubt = f", which may be missed: likely up to {days_of(goal.seconds(longest))}" if late else ""
+        return [f"{run}, within the deadline of {days_of(goal.wanted)}{doubt}"]
     return [run, f"THE DEADLINE of {days_of(goal.wanted)} IS MISSED: the run takes {seconds / goal.wanted:.3g} times as long"]
 
 

@@ -91,7 +91,7 @@ def sheet(question: AcceleratorQuestion, result: Result[AcceleratorPlan, Acceler
         ),
         notes=(*_uncharged(question, answer), *_at_ends(question, answer), *_batches(question), *result.notes),
         judged="operator by operator",
-        next_step="`crossopt export RESULT --as plan` writes chip, split points and schedules",
+        next_step="" if answer is None else "`crossopt export RESULT --as plan` writes chip, split points and schedules",
     )
     beside = ["" if baseline.answer is None else _baseline_text(baseline.answer) for baseline in result.baselines]
     return with_sections(made, *sections, baselines_in("plan", result, result.baselines, beside))

@@ -51,7 +51,7 @@ def instances_sheet(question: InstancesQuestion, result: Result[InstanceGroups, 
         ),
         notes=(*result.notes, *(_instance_notes(question, use) if use else ())),
         judged="instance by instance",
-        next_step="`crossopt export RESULT --as replicas` writes them as JSON",
+        next_step="`crossopt export RESULT --as replicas` writes them as JSON" if answer else "",
     )
 
 
@@ -181,7 +181,7 @@ def fleet_sheet(question: FleetQuestion, result: Result[Fleet, FleetUse]) -> She
         ),
         notes=(*result.notes, *((_BUSY,) if use and use.utilization > _FULL else ()), *(_shared_notes(question, answer) if answer else ())),
         judged="class by class, in exact fractions",
-        next_step="`crossopt export RESULT --as replicas` writes replicas and where requests go as JSON",
+        next_step="`crossopt export RESULT --as replicas` writes replicas and where requests go as JSON" if answer else "",
     )
 
 

@@ -77,7 +77,7 @@ def sheet(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> Shee
         details=lambda: () if answer is None else tuple(_pictures(question, answer)),
         notes=result.notes,
         judged="event by event",
-        next_step="`crossopt export RESULT --as schedule` lists what is computed when",
+        next_step="" if answer is None else "`crossopt export RESULT --as schedule` lists what is computed when",
     )
 
 

@@ -290,10 +290,10 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
         result,
         "placement",
         _sentence(question),
-        asks="time of a sample" if latency else "busiest device",
+        asks=f"time of a {'sample' if question.samples == 1 else 'batch'}" if latency else "busiest device",
         summary=summary,
         answer_rows=rows,
-        figures=(("samples a second", f"{1e3 / value:.5g}"),) if value and not latency else (),
+        figures=(_speed(question, value),) if value and not latency else (),
         meaning_rows=() if details is None else _memory_row(question, details),
         given=_given(question),
         sections=(
@@ -305,6 +305,14 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
         next_step="" if result.answer is None else "`export FILE --as devices` for the device of each",
         judged="node by node on the graph of the file",
     )
+
+
+def _speed(question: PlacementQuestion, value: float) -> tuple[str, str]:
+    """Samples a second, or batches where the graph does not say how many samples these have."""
+    if question.samples is None:
+        return "batches a second", f"{1e3 / value:.5g}"
+    batches = "" if question.samples == 1 else f" in batches of {question.samples:,}"
+    return "samples a second", f"{question.samples * 1e3 / value:.5g}{batches}"
 
 
 def _memory_row(question: PlacementQuestion, details: PlacementLoads) -> Pairs:

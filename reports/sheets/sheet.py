@@ -430,7 +430,7 @@ def proof_text(result: Result[Any, Any], what: str, by: str = "") -> str:
 def next_text(result: Result[Any, Any], step: str = "") -> str:
     """What to do with an answer, by how the search ended; `step` is what the problem type offers beside that."""
     if result.value is None and not result.settled:
-        return "give it more time (--time-limit), or try another --engine"
+        return "run it again, and for longer" if result.stopped == "interrupted" else "give it more time (--time-limit)"
     saving = "" if result.value is None else "--out FILE for `check` and `report`"
     more = "" if result.settled else "a longer --time-limit may close the gap"
     return "; ".join(part for part in ("--verbose for all tables", more, step, saving) if part)

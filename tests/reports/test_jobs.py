@@ -220,6 +220,11 @@ def test_a_job_says_its_time_its_deadline_and_what_is_unset(tmp_path: Path) -> N
         step = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["value"]
         hours = ceil(1.25 * step * ceil(TOKENS / (64 * 8192)) / 3600.0)
         assert f"#SBATCH --time={hours // 24}-{hours % 24:02d}:00:00\n" in script
+    target = f"{1.001 * step * ceil(TOKENS / (64 * 8192)):.0f} s"
+    (tmp_path / "run.yaml").write_text(text.replace("TARGET", target), encoding="utf-8")
+    assert main(["solve", str(tmp_path / "run.yaml"), "--out", str(tmp_path / "run.json")]) == 0
+    script = job(tmp_path / "run.json", "megatron", "slurm")
+    assert ", which may be missed: likely up to" in " ".join(script.replace("\n#    ", "").split())
 
 
 @pytest.mark.parametrize("stack", STACKS)

@@ -8,8 +8,12 @@ import pytest
 
 import crossopt
 from crossopt.instances.errors import RefusedError
+from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.reports.cli import main
+from crossopt.reports.commands import place
+from crossopt.solvers.answer import Limits, SearchOutcome, Watch
+from crossopt.solvers.memory.judge import Schedule
 from tests.instances.layers.test_network import small
 
 
@@ -81,19 +85,47 @@ def test_the_largest_batch_fits_and_one_more_does_not(open_batch: str, tmp_path:
     assert main([*line[:-4], "--set", f"batch={length + 1}"]) == 20
 
 
-def test_without_time_the_largest_batch_is_between_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def deep(tmp_path: Path) -> str:
     models = pytest.importorskip("tests.instances.operators.onnx_models")
     names = ["x", *(f"a{place}" for place in range(8))]
     nodes = [models.node("Relu", [before], [after]) for before, after in pairwise(names)]
     made = models.model(nodes, [models.value("x", ["batch", 64])], [models.value(names[-1], ["batch", 64])], [])
     (tmp_path / "deep.onnx").write_bytes(made.SerializeToString())
-    line = ["checkpoint", str(tmp_path / "deep.onnx"), "--hardware", "h100", "--memory", "400 kB"]
+    return str(tmp_path / "deep.onnx")
+
+
+def test_without_time_the_largest_batch_is_between_two(deep: str, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["checkpoint", deep, "--hardware", "h100", "--memory", "400 kB"]
     assert main([*line, "--largest", "batch", "--time-limit", "0.001s"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert first.endswith("does not fit, as is proved; lengths between them are not decided")
     fits, fails = int(first.split()[2]), int(first.split()[4])
     assert fails > fits + 1
     assert [main([*line, "--set", f"batch={length}"]) for length in (fits, fails)] == [0, 20]
+
+
+@pytest.mark.parametrize("runs", [0, 1])
+def test_an_interrupt_leaves_the_largest_batch_so_far(
+    runs: int, deep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, done, auto = tmp_path / "result.json", list[object](), place.engine_of(place.family_of("memory"), "auto")
+
+    def interrupted(question: MemoryQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Schedule]:
+        if len(done) == runs:
+            raise KeyboardInterrupt
+        done.append(question)
+        return auto(question, limits, watch)
+
+    monkeypatch.setattr(place, "engine_of", lambda *_: interrupted)
+    line = ["checkpoint", deep, "--hardware", "h100", "--memory", "400 kB"]
+    assert main([*line, "--largest", "batch", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "interrupted after" in printed
+    assert printed.splitlines()[0].endswith("lengths between them are not decided")
+    assert crossopt.read(out).result.stopped == "interrupted"
+    assert main(["check", str(out)]) == 0
+    assert main([*line, "--set", f"batch={printed.split()[2]}"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -104,6 +136,7 @@ def test_without_time_the_largest_batch_is_between_two(tmp_path: Path, capsys: p
         (("--share", "140 %"), "--share: "),
         (("--memory", "soon"), "--memory: "),
         (("--repetitions", "-1"), "--repetitions: "),
+        (("--largest", "batch", "--set", "batch=4"), "--largest batch: --set batch=4 gives this axis a length (keep one)"),
         (("--largest", "batch", "--share", "50 %"), "--largest: a share of the peak grows with the network"),
     ],
 )

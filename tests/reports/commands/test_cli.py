@@ -15,6 +15,7 @@ from crossopt.__main__ import main as script
 from crossopt.instances.errors import RefusedError, VerificationError
 from crossopt.instances.files.saved import check_writable
 from crossopt.reports import cli
+from crossopt.reports.arguments import remedies_of
 from crossopt.reports.cli import main, solve_main
 from crossopt.reports.commands import asking, compare
 from crossopt.reports.commands.console import ANSWERED, ENDED_EARLY, INFEASIBLE, NO_DESIGN, UNPROVED
@@ -156,6 +157,12 @@ def test_no_time_exits_with_ten(capsys: Captured) -> None:
     assert out.startswith("tiny   no design found (time limit after ")
     more = "increase --time-limit, use --engine auto, or leave fewer choices open"
     assert err == f"no answer and no proof of infeasibility (exit code 10): {more}\n"
+
+
+def test_only_options_of_a_command_are_advised() -> None:
+    assert remedies_of("plan") == remedies_of("serve") == remedies_of("checkpoint") == "increase --time-limit"
+    assert remedies_of("explain") == "increase --time-limit, or leave fewer choices open"
+    assert remedies_of("check") == ""
 
 
 @pytest.mark.parametrize(("engine", "code"), [("exhaustive", 0), ("expert", 11), ("plan-only", 11), ("hardware-only", 11)])

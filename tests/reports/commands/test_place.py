@@ -2,6 +2,7 @@
 option is refused by its name."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,17 @@ def test_the_text_names_the_operators_of_each_device_and_how_to_have_all(
         assert part == f"{named[0]} to {named[-1]} ({len(named)}) on {device}"
     answer = crossopt.place(network, "2xh100")
     assert json.loads(crossopt.export(answer, "devices")) == devices
+    assert main(["export", str(out), "--as", "devices", "--out", str(tmp_path / "devices.json")]) == 0
+    assert json.loads((tmp_path / "devices.json").read_text(encoding="utf-8")) == devices
+
+
+def test_samples_are_counted_where_all_inputs_share_their_first_length(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "net.json", tmp_path / "result.json"
+    for inputs, samples, said in (({}, 64, "samples a second {} in batches of 64"), ({"ids": (3, 8)}, 1, "batches a second {}")):
+        path.write_text(graph_text(replace(small(), inputs=("x", *inputs), tensors={**small().tensors, **inputs})), encoding="utf-8")
+        assert main(["place", str(path), "--devices", "2xh100", "--out", str(out)]) == 0
+        value = json.loads(out.read_text(encoding="utf-8"))["value"]
+        assert said.format(f"{samples * 1e3 / value:.5g}") in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_latency_says_where_the_cpu_comes_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -190,9 +190,7 @@ def test_an_interrupt_before_there_is_a_question_leaves_the_old_file_and_exits_w
     target.write_text("precious")
     monkeypatch.setattr(asking, "question_of", _interrupted)
     assert main(["solve", TINY, "--out", str(target)]) == 10
-    assert capsys.readouterr().err.startswith(
-        "interrupted before there was an answer\nno answer and no proof of infeasibility (exit code 10): "
-    )
+    assert capsys.readouterr().err == "interrupted before there was an answer\n"
     assert target.read_text() == "precious"
 
 
