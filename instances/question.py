@@ -150,7 +150,7 @@ def _question_in(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any k
     if unknown_kind is None:
         return module.read(replace(written, root=root, keys=keys))
     settled = replace(written, root=graft(root, ["kind"], node_of(kind)), keys=keys)
-    if not isinstance(root.value, dict) or root.value.keys().isdisjoint(_DESIGNS):
+    if not _is_design(root):
         raise settled.refused([unknown_kind])
     try:  # what else is wrong, as it looks like a joint design
         module.read(settled)
@@ -163,6 +163,22 @@ _DESIGNS = ("cluster", "workload", "workloads", "hardware", "technology", "choic
 """Keys by which a question without a known kind looks like one about joint designs."""
 
 
+def _is_design(root: Node) -> bool:
+    """Whether a question without a known kind is one about joint designs: by the nearest kind, or else by its keys."""
+    if not isinstance(root.value, dict):
+        return False
+    guess = _nearest_kinds(root.value["kind"].node) if "kind" in root.value else []
+    keys = root.value.keys()
+    return not keys.isdisjoint(_DESIGNS) and (guess[0] == "codesign" if guess else "cluster" in keys)
+
+
+def _nearest_kinds(node: Node) -> list[str]:
+    """The kinds that a word, or a list of one, may mean; the likeliest first."""
+    items = node.value if isinstance(node.value, tuple) else (node,)
+    word = items[0].value if len(items) == 1 else None
+    return nearest(word.text, KINDS, likeness=0.75) if isinstance(word, Scalar) else []
+
+
 def _unknown_kind_fault(root: Node) -> Fault | None:
     """Why a kind is none, with all that there are."""
     if not isinstance(root.value, dict):
@@ -170,10 +186,12 @@ def _unknown_kind_fault(root: Node) -> Fault | None:
     entry, known = root.value.get("kind"), ", ".join(KINDS)
     if entry is None:
         return Fault(root.line, root.column, "kind", f"this key is missing, a word is needed (one of {known})")
-    node = entry.node
-    if not isinstance(node.value, Scalar) or node.value.text in KINDS:
+    node, guess = entry.node, _nearest_kinds(entry.node)
+    if not isinstance(node.value, Scalar):
+        remedy = f"write kind: {guess[0]}" if guess else f"one of {known}"
+        return Fault(node.line, node.column, "kind", f"one word is needed, and this is several or a list ({remedy})")
+    if node.value.text in KINDS:
         return None
-    guess = nearest(node.value.text, KINDS, likeness=0.75)
     remedy = f"did you mean '{guess[0]}'? The kinds are {known}" if guess else f"one of {known}"
     return Fault(node.line, node.column, "kind", f"{quoted(node.value.text)} is unknown ({remedy})")
 

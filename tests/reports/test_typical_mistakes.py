@@ -56,6 +56,11 @@ QUESTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "a key twice": (f"{TINY}hardware: h100-sxm\n", (":14:1: hardware: the key is given twice, on line 7 and on line 14", "keep one")),
     "a kind mistyped": (tiny("kind: codesign", "kind: codesing"), ("kind: 'codesing' is unknown", "did you mean 'codesign'?")),
+    "a kind as a list": (tiny("kind: codesign", "kind: [codesign]"), ("kind: one word is needed", "write kind: codesign", "1 fault")),
+    "a kind of others mistyped": (
+        "kind: servng\nname: q\nworkload: {model: gpt3-125m}\ncluster: {devices: 8}\n",
+        ("kind: 'servng' is unknown", "did you mean 'serving'?", "1 fault"),
+    ),
     "a kind that is not there": (tiny("kind: codesign", "kind: checkpoints"), ("kind: 'checkpoints' is unknown", "one of codesign,")),
     "an unknown precision": (tiny("bf16", "fp7"), ("workload.precision: 'fp7' is unknown", "did you mean 'fp8'?")),
     "devices that fill no node": (
