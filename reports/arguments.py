@@ -204,7 +204,7 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
         type=Path,
         metavar="PATH",
         help="of a model: the file, or a folder for it (default: this folder); of Chakra: a new folder or a .tar; of a certificate: the "
-        "file, packed where it ends in .gz, and of a trace or a job (default: print it)",
+        "file, packed where it ends in .gz, and of all else but settings of a stack (default: print it)",
     )
     parser.add_argument(
         "--within",
