@@ -112,7 +112,8 @@ def _refuse_unsaved(path: Path, command: str) -> None:
     """Refuse a question over a file that `--save` of this command did not write, or that was edited since."""
     if path.suffix.lower() in {".json", ".gz"}:
         usage(f"--save {path}: a question is written as YAML (name it {path.stem}.yaml)")
-    found = path.read_text(encoding="utf-8", errors="replace") if _is_file(path) else ""
+    is_small = _is_file(path) and path.stat().st_size < _LARGEST_SCANNED
+    found = path.read_text(encoding="utf-8", errors="replace") if is_small else ""
     if found == saved_question(command, found.partition("\n")[2]):
         return
     for target in (path, *([graph_beside(path)] if command in _WITH_GRAPHS else [])):
