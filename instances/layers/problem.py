@@ -160,7 +160,7 @@ def _decimal(value: float) -> Decimal:
 
 def _decimals(name: str, tables: Sequence[tuple[Table, int]], limit: float | None) -> int:
     """Decimal places that all figures need, or as many as leave totals below the greatest; of tables and how often each occurs. A
-    ValueError where totals may be greater than any float.
+    ValueError where totals may be greater than any float, or a figure is less than their last digit.
     """
     entries = {entry for table, _ in tables for entry in table.ravel()}
     needed = max((-int(entry.normalize(_DIGITS).as_tuple().exponent) for entry in entries if entry), default=0)
@@ -168,8 +168,12 @@ def _decimals(name: str, tables: Sequence[tuple[Table, int]], limit: float | Non
     if most > Decimal(float_info.max):
         raise ValueError(f"the greatest figures of {name} add up to {most:.1e}, more than a number can be (take another unit or scale)")
     size = sum(table.size * count for table, count in tables)
-    fits = (room for room in range(_FINEST, -_FINEST * 10, -1) if most * Decimal(10) ** room + size < GREATEST_TOTAL)
-    return min(max(needed, 0), next(fits))
+    fits = next(room for room in range(_FINEST, -_FINEST * 10, -1) if most * Decimal(10) ** room + size < GREATEST_TOTAL)
+    least = min((entry for entry in entries if entry), default=most)
+    if needed > fits and least * Decimal(10) ** fits < 1:
+        span = f"from {float(least):.1e} to totals of {float(most):.1e}"
+        raise ValueError(f"figures of {name} {span} are more than 15 digits apart, and no total has both (give 0 for what is so small)")
+    return min(max(needed, 0), fits)
 
 
 def _units(table: Table, digits: int, rounding: str) -> Ints:

@@ -111,6 +111,16 @@ def test_a_link_has_two_ends(between: str, tmp_path: Path) -> None:
         read(tmp_path / "edges.yaml")
 
 
+def test_figures_that_no_total_has_beside_others_are_refused() -> None:
+    """Else a budget of 7000.00000002 would refuse the layer of 2e-08 beside 7000, where another strategy takes 4e9."""
+    layers = "{a: {strategies: {x: {quality: 4e9}, y: {quality: 7000}}}, b: {strategies: {x: {quality: 2e-08}}}}"
+    text = f"kind: layers\nobjective: quality\nbudgets: {{quality: 7000.00000002}}\nlayers: {layers}\n"
+    with pytest.raises(InstanceError, match=r"figures of quality from 2.0e-08 to totals of 4.0e\+09 are more than 15 digits apart"):
+        read_again({"text": text, "source": "question.yaml", "settings": []}, "layers")
+    nearer = read_again({"text": text.replace("4e9", "4e6"), "source": "question.yaml", "settings": []}, "layers")
+    assert solve(FAMILY, nearer, "auto", Limits(), unwatched).value == 7000.00000002
+
+
 def test_totals_beyond_any_number_are_refused() -> None:
     layer = "{strategies: {x: {quality: 1e308, size: 3 kB}, y: {quality: 0.5, size: 20 kB}}}"
     text = f"kind: layers\nobjective: quality\nbudgets: {{size: 20 kB}}\nlayers: {{a: {layer}, b: {layer}}}\n"
