@@ -157,12 +157,12 @@ def test_a_false_claim_that_was_accepted_is_found(edited: bytes, last: str, foun
 
 
 def test_a_front_with_a_point_too_few_is_found_and_what_is_near_the_optimum_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fronts.hunt_near(5, Random(5), 0, Counter(), Counter())[1]["options"] >= 4
-    assert fronts.hunt_front(3, Random(3), 2, Counter(), Counter())[1]["points"] == 2
+    assert fronts.hunt_near(5, Random(5), 0)[1]["options"] >= 4
+    assert fronts.hunt_front(4, Random(4), 2)[1]["points"] == 2
     found = fronts.front
     monkeypatch.setattr(fronts, "front", lambda *given: replace(found(*given), points=found(*given).points[1:]))
     with pytest.raises(held.FindingError, match="the front of"):
-        fronts.hunt_front(3, Random(3), 2, Counter(), Counter())
+        fronts.hunt_front(4, Random(4), 2)
 
 
 @pytest.mark.slow

@@ -5,12 +5,17 @@ random, and what `check` accepts must be true. Proofs are forged of what they ca
 is answered or refused (`--only files`; seed N has the files of the seeds 4,000 N to 4,000 N + 3,999). Seeds and counts are printed,
 and how many questions with each option of each kind were drawn, answered and compared; each finding is written to a file, and makes the
 end a failure.
+
+Two thirds of the time go to all parts in turn, the rest to those whose questions have the options that were compared too seldom. Of some
+seeds the one is taken whose question has most of these. A question follows from its part and its seed alone: `--only PART --seed SEED
+--alone` asks it again.
 """
 
 import sys
 from argparse import ArgumentParser
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -19,8 +24,8 @@ from time import monotonic, process_time
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.memory.judge import ManyStatesError
 from tests.hunt.corpus import made
-from tests.hunt.coverage import COLUMNS, options_of, table_of
-from tests.hunt.drawn import DRAWS, TooLargeError
+from tests.hunt.coverage import COLUMNS, options_of, rarity, table_of
+from tests.hunt.drawn import APART, DRAWS, Draw, TooLargeError
 from tests.hunt.faults import FAULTS
 from tests.hunt.files import BATCH, Seen, hit_files, words_of
 from tests.hunt.fronts import SEARCHES
@@ -30,6 +35,9 @@ from tests.hunt.liars import LIES
 FILES = "files"
 TRIED = "tried"
 """Beside the columns of the table: how often settings were laid over drawn questions."""
+SEEDS, DRAWN, DRAWING, AS_IT_COMES = 64, 8, 0.25, 4
+"""Seeds whose settings are compared, those of them whose questions are, the share of a part's time that this may take, and every how many
+questions no seed is preferred to another."""
 Table = dict[str, Counter[str]]
 PARTS = (*DRAWS, *SEARCHES, *LIES, *FAULTS, FILES)
 
@@ -45,6 +53,9 @@ class Bag:
     """Questions too large to be tried."""
     seconds: float = 0.0
     """Of the clock."""
+    turns: int = 0
+    worth: float = 0.0
+    """What its questions are worth for the table, a second, of late."""
     spent: float = 0.0
     """Seconds of the processor, without those of other processes."""
     findings: list[str] = field(default_factory=list)
@@ -59,36 +70,87 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="the first one; each round has the next")
     parser.add_argument("--edits", type=int, default=25, help="of each result")
     parser.add_argument("--only", choices=PARTS, action="append")
+    parser.add_argument("--alone", action="store_true", help="ask the question of this seed alone, once")
     parser.add_argument("--findings", type=Path, default=Path("findings"))
     options = parser.parse_args()
-    bags = hunted(options.only or list(PARTS), options.seconds, options.seed, options.edits, options.findings)
+    names = options.only or list(PARTS)
+    if options.alone:
+        bags, table = _begun(names)
+        for name, bag in bags.items():
+            _one(name, options.seed, options.edits, options.findings, bag, table)
+    else:
+        bags = hunted(names, options.seconds, options.seed, options.edits, options.findings)
     return 1 if any(bag.findings for bag in bags.values()) else 0
+
+
+def _begun(names: list[str]) -> tuple[dict[str, Bag], Table]:
+    return {name: Bag() for name in names}, {name: Counter[str]() for name in (*COLUMNS, TRIED)}
 
 
 def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path) -> dict[str, Bag]:
     """All kinds in turns, a seed after the other."""
-    bags, table, began, first = {name: Bag() for name in names}, {name: Counter[str]() for name in (*COLUMNS, TRIED)}, monotonic(), seed
+    (bags, table), began = _begun(names), monotonic()
+    in_turn, of_worth = cycle(names), 0.0
     with TemporaryDirectory() as work:
-        while monotonic() - began < seconds:
-            for name, bag in bags.items():
-                start, before = monotonic(), process_time()
-                if name == FILES and start - began < seconds:
-                    _files(Path(work), seed, began + seconds, folder, bag)
-                elif start - began < seconds:
-                    often = DRAWS[name].often if name in DRAWS else 1
-                    for place in range(often):
-                        _one(name, seed * often + place, edits, folder, bag, table)
-                bag.seconds += monotonic() - start
-                bag.spent += process_time() - before
-            seed += 1
+        while (start := monotonic()) - began < seconds:
+            name = max(names, key=lambda name: bags[name].worth)
+            preferred = of_worth < (start - began) / 3.0 and bags[name].worth > 0.0
+            name = name if preferred else next(in_turn)
+            bag, before, gained = bags[name], process_time(), 0.0
+            if name == FILES:
+                _files(Path(work), seed + bag.turns, began + seconds, folder, bag)
+            else:
+                gained = _turn(name, seed + bag.turns, edits, folder, bag, table)
+            took = monotonic() - start
+            bag.turns += 1
+            bag.spent += process_time() - before
+            bag.seconds += took
+            bag.worth = (bag.worth + gained / max(took, 1e-3)) / 2.0
+            of_worth += took if preferred else 0.0
+    _print(bags, seed, table)
+    return bags
+
+
+def _turn(name: str, seed: int, edits: int, folder: Path, bag: Bag, table: Table) -> float:
+    """One question, or several of a kind that is answered at once; what they were worth for the table."""
+    draw, worth = DRAWS.get(name), 0.0
+    for one in [seed] if draw is None else range(seed * draw.often, (seed + 1) * draw.often):
+        preferred = one if draw is None or one % AS_IT_COMES == 0 else _rarest(draw, one, bag, table)
+        worth += _one(name, preferred, edits, folder, bag, table)
+    return worth
+
+
+def _rarest(draw: Draw, seed: int, bag: Bag, table: Table) -> int:
+    """The seed of several far apart whose question has the options that were compared least, as long as to draw takes little time."""
+
+    def untried(seed: int) -> float:
+        extras = draw.extras_of(seed)
+        return sum(1.0 / (1 + table[TRIED][extra]) for extra in extras) / (2 + len(extras))
+
+    seeds = sorted(range(seed, seed + SEEDS * APART, APART), key=untried, reverse=True)
+    rarest, most, until = seeds[0], -1.0, process_time() + DRAWING * bag.spent / (bag.questions or 1)
+    for one in seeds[:DRAWN]:
+        if process_time() >= until:
+            break
+        try:
+            found = rarity(options_of(draw.question(one), draw.kind), table["compared"])
+        except (TooLargeError, ManyStatesError, RefusedError):
+            continue
+        except Exception:  # noqa: BLE001 - a finding where it is asked
+            return one
+        rarest, most = (one, found) if found > most else (rarest, most)
+    return rarest
+
+
+def _print(bags: dict[str, Bag], first: int, table: Table) -> None:
+    """What came of each part, and the table of options."""
     for name, bag in bags.items():
         told = "".join(f", {count:,} {what}" for what, count in sorted(bag.said.items()))
         words = f"{bag.questions:,} in {bag.seconds:,.0f} s, {bag.left_out:,} too large{told}; {len(bag.findings)} findings"
         words += f"; {bag.spent / (bag.questions or 1):.2f} s of the processor each" if bag.spent >= 1.0 else ""
-        sys.stdout.write(f"{name:<16} seeds {first} to {seed - 1}: {words}\n{words_of(bag.seen) if name == FILES else ''}")
+        sys.stdout.write(f"{name:<16} seeds {first} to {first + bag.turns - 1}: {words}\n{words_of(bag.seen) if name == FILES else ''}")
     if table["drawn"]:
         sys.stdout.write(table_of(table))
-    return bags
 
 
 def _files(work: Path, seed: int, until: float, folder: Path, bag: Bag) -> None:
@@ -108,24 +170,33 @@ def _asked(name: str, seed: int, random: Random) -> Counter[str]:
     return LIES[name](seed, random)
 
 
-def _hunted_one(name: str, seed: int, random: Random, edits: int, table: Table) -> Counter[str]:
-    """One drawn question, with its options in the table."""
+def _hunted_one(name: str, seed: int, random: Random, edits: int, table: Table) -> tuple[Counter[str], float]:
+    """One drawn question, with its options in the table, and what it was worth."""
     if name in SEARCHES:
-        question, said = SEARCHES[name](seed, random, edits, table["compared"], table[TRIED])
+        question, said = SEARCHES[name](seed, random, edits)
         own = options_of(question)
     else:
-        drawn = DRAWS[name](seed, table["compared"], table[TRIED])
+        table[TRIED].update(extras := DRAWS[name].extras_of(seed))
+        drawn = DRAWS[name](seed)
+        laid = set(getattr(drawn.question, "document", {}).get("settings", ()))
+        for extra in extras:  # what its reader takes seldom is tried more often
+            table[TRIED][extra] += 4 * laid.issuperset(extra.split(" ; "))
         own, said = options_of(drawn.question, drawn.kind), hunt(drawn, random, edits)
+    worth = rarity(own, table["compared"]) if said["compared"] else 0.0
     table["drawn"].update(own)
     for column in COLUMNS[1:]:
         table[column].update(own if said[column] else ())
-    return said
+    return said, worth
 
 
-def _one(name: str, seed: int, edits: int, folder: Path, bag: Bag, table: Table) -> None:
-    random = Random(f"{name} {seed}")
+def _one(name: str, seed: int, edits: int, folder: Path, bag: Bag, table: Table) -> float:
+    """One question of a part; what it was worth for the table."""
+    random, worth = Random(f"{name} {seed}"), 0.0
     try:
-        bag.said += _hunted_one(name, seed, random, edits, table) if name in DRAWS or name in SEARCHES else _asked(name, seed, random)
+        said, worth = (
+            _hunted_one(name, seed, random, edits, table) if name in DRAWS or name in SEARCHES else (_asked(name, seed, random), 0.0)
+        )
+        bag.said += said
         bag.questions += 1
     except (TooLargeError, ManyStatesError, RefusedError):
         bag.left_out += 1
@@ -137,6 +208,7 @@ def _one(name: str, seed: int, edits: int, folder: Path, bag: Bag, table: Table)
         bag.findings.append(f"{name}, seed {seed}: {type(error).__name__}: {error}")
         sys.stdout.write(f"FOUND  {bag.findings[-1]}\n")
     sys.stdout.flush()
+    return worth
 
 
 if __name__ == "__main__":

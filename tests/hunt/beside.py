@@ -84,8 +84,13 @@ def memory_of_a_graph(seed: int) -> Any:  # noqa: ANN401
 
 
 def networks_on_fleets(seed: int) -> Any:  # noqa: ANN401
-    """Two networks on up to three kinds of devices, by their graphs."""
-    document = drawn_networks(seed)
+    """Two networks on up to three kinds of devices, by their graphs, in any formats; a kind may have a name of its own."""
+    document, random = drawn_networks(seed), Random(f"networks on fleets {seed}")
+    for network in document["networks"].values():  # type: ignore[attr-defined]
+        if random.random() < 0.4:
+            network["formats"] = ["bf16", *random.sample(("fp32", "tf32", "fp4", "int16", "int4"), 2)]
+    if random.random() < 0.4:
+        document["devices"] = {f"my {kind}": {**own, "hardware": kind} for kind, own in document["devices"].items()}  # type: ignore[attr-defined]
     for name, build in BUILT.items():
         if not (Path(folder().name) / f"{name}.json").exists():
             (Path(folder().name) / f"{name}.json").write_text(graph_text(build(1)), encoding="utf-8")

@@ -1,7 +1,7 @@
 """Which options of every kind the drawn questions have, how many of these were answered, and how many answers compared."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
@@ -59,6 +59,13 @@ _DESIGNS = (
 """What joint designs may ask; of a setting with words each of them, of another that it is named with another option than the usual."""
 _UNCOUNTED = frozenset(("kind", "name", "description", "from", "to", "step", "count", "factor"))
 """Keys that say nothing of the answer, and the ends of ranges."""
+_NEVER = frozenset(
+    (
+        "collective dimensions.algorithm: in_network",  # is replayed with traces, and refused where orders are chosen
+        "serving hub",  # a name in exported command lines
+    )
+)
+"""Options of questions that have no answer to compare."""
 _ELSEWHERE = {"codesign": frozenset(("technology", "hardware", "choices", "stack", "objective", "workloads"))}
 """Keys below which options are counted otherwise; of other kinds those of a whole workload or chip."""
 _ANY = ".*"
@@ -110,7 +117,8 @@ def _label(kind: str, option: str) -> str:
 
 _ASKED = tuple(kind for kind in KINDS if kind != "study" and kind in FORMS)
 """Problem types with a schema; a test that ran before may have added another to KINDS."""
-ALL = tuple(dict.fromkeys((*_DESIGNS, *(_label(kind, option) for kind in _ASKED for option in sorted(schema_options(kind))))))
+_OTHERS = (_label(kind, option) for kind in _ASKED for option in sorted(schema_options(kind)))
+ALL = tuple(dict.fromkeys((*_DESIGNS, *(option for option in _OTHERS if option not in _NEVER))))
 COLUMNS = ("drawn", "answered", "compared")
 
 
@@ -180,6 +188,11 @@ def _of_part(part: Instance) -> Iterator[str]:
     workload = part.workload
     experts = isinstance(workload, Transformer) and workload.experts > 1
     yield f"form: {('experts' if experts else 'dense') if isinstance(workload, Transformer) else type(workload).__name__}"
+
+
+def rarity(options: Iterable[str], compared: Counter[str]) -> float:
+    """How much is to be gained by comparing a question with these options: those that were compared less count more, and enough nothing."""
+    return sum(1.0 / (1 + compared[option]) for option in options if compared[option] < NEEDED)
 
 
 def table_of(columns: Mapping[str, Counter[str]]) -> str:

@@ -1,7 +1,6 @@
 """Random questions of every kind with what their best answer truly is: everything is tried, in code that shares nothing with engines."""
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -37,8 +36,20 @@ from tests.hunt.beside import (
     small_network,
     tables_of_a_file,
 )
-from tests.hunt.coverage import options_of
-from tests.hunt.extras import with_extras
+from tests.hunt.extras import extras_of, with_extras
+from tests.hunt.named import (
+    chain_of_a_profile,
+    chunks_of_files,
+    config_file,
+    design_of_a_config,
+    fleet_of_a_file,
+    least_strategies,
+    log_file,
+    model_on_chips,
+    placement_of_a_network,
+    strategies_of_a_model,
+    with_files,
+)
 from tests.hunt.rare import memory_beside_transfers, transformer_on_chips
 from tests.hunt.settings import any_settings
 from tests.instances.placement.samples import sample_at_random, tried
@@ -51,12 +62,12 @@ from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.editing import remembering
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
-from tests.solvers.counts.drawn import best_fleet, best_instances, drawn_fleet, drawn_instances
+from tests.solvers.counts.drawn import best_fleet, best_instances, drawn_instances
 from tests.solvers.embeddings.drawn import drawn as embeddings_question
 from tests.solvers.embeddings.test_embeddings import least_of_all as least_embeddings
 from tests.solvers.embeddings.test_embeddings import ways_of
 from tests.solvers.embeddings.test_systems import drawn_systems, least_of_systems
-from tests.solvers.memory.drawn import best_memory, drawn_memory
+from tests.solvers.memory.drawn import best_memory, best_regions, drawn_memory, drawn_regions
 from tests.solvers.network.drawn import catalogue_question, chunks_question, least_bandwidths, least_chunks
 from tests.solvers.network.test_network import least_sends, sends_question
 from tests.solvers.placement.test_answers import brute_force
@@ -73,8 +84,6 @@ from tests.solvers.traces.drawn import changes_question, kernels_question, least
 FEW = 48
 """Combinations of choices that are tried one by one, where two engines are asked or five."""
 LOOSE = ("budget.power=900 W", "budget.die_area=2000 mm^2", "budget.package_area=6000 mm^2")
-CANDIDATES = 3
-"""Questions of which the one with the options that were compared least is asked."""
 T = TypeVar("T", Instance, Portfolio, Instance | Portfolio | MultiScaleQuestion)
 
 
@@ -110,26 +119,24 @@ class Draw:
     extras: int = 6
     """Settings that are tried over a question at most."""
 
-    def __call__(self, seed: int, compared: Counter[str] | None = None, tried_extras: Counter[str] | None = None) -> Drawn:
+    def __call__(self, seed: int) -> Drawn:
         """The question of a seed, and its least value."""
-        question = self.question(seed, compared, tried_extras)
+        question = self.question(seed)
         nearness = 1e-15 if isinstance(question, Portfolio | MultiScaleQuestion) else self.nearness
         return Drawn(self.kind, question, self.least(question), self.engines, nearness)
 
-    def question(self, seed: int, compared: Counter[str] | None, tried_extras: Counter[str] | None) -> Any:  # noqa: ANN401 - of any kind
-        """With counts of how often options were compared, the question with the rarest of some seeds, and rare settings laid over it."""
-        if compared is None or tried_extras is None:
-            question = self.ask(seed)
-        else:
-            candidates = CANDIDATES if self.kind == "codesign" and self.few == FEW else 1
-            several = [self.ask(seed + place * APART) for place in range(candidates)]
-            rarity = [sum(1.0 / (1 + compared[option]) for option in options_of(question, self.kind)) for question in several]
-            question = with_extras(several[rarity.index(max(rarity))], self.kind, Random(seed), tried_extras, self.extras)
+    def question(self, seed: int) -> Any:  # noqa: ANN401 - of any kind
+        """With settings laid over it, of which most are rare."""
+        question = with_extras(self.ask(seed), self.kind, self.extras_of(seed))
         return fewer(question, seed, self.few) if self.kind == "codesign" else question
+
+    def extras_of(self, seed: int) -> list[str]:
+        """The settings that are tried over the question of a seed, known before it is drawn."""
+        return extras_of(self.kind, Random(seed), self.extras)
 
 
 APART = 10**7
-"""Between the seeds of candidates."""
+"""Between the seeds of candidates, and of attempts."""
 
 
 def loosened(question: T, seed: int) -> T:
@@ -514,7 +521,16 @@ def serving_of_a_model(seed: int) -> Any:  # noqa: ANN401
     asks |= {"reserve": f"{random.choice((1, 30))} GB"} if random.random() < 0.3 else {}
     asks |= {"context": random.choice((1600, 100_000))} if random.random() < 0.3 else {}
     asks |= {"matching": {"ttft": 1.8, "link": 25e9}} if random.random() < 0.3 else {}
-    question = serving_question(yaml.safe_dump(asks, sort_keys=False))
+    files, random = dict[str, str](), Random(f"serving of files {seed}")
+    if random.random() < 0.15:
+        asks |= {"config": "config.json"}
+        del asks["model"]
+        files["config.json"] = config_file(random)
+    if random.random() < 0.15 and asks["objective"] != "throughput" and "requests" in asks:
+        asks["log"] = {"file": "log.csv", "classes": random.randint(1, 2)} | ({"run": "a"} if random.random() < 0.5 else {})
+        del asks["requests"]
+        files["log.csv"] = log_file(random)
+    question = with_files("serving", asks, files)
     known = with_chip(question, {name: values[0] for name, values in question.chip.free.options}) if question.chip else question
     if len([*shapes_of(known)]) > _MOST_SHAPES:
         raise TooLargeError
@@ -538,6 +554,7 @@ DRAWS = {
     "design": Draw("codesign", lambda seed: loosened(random_question(seed), seed), least_design, ("exhaustive", "boxes", "milp", "cpsat")),
     "moved design": Draw("codesign", lambda seed: loosened(offloading_question(seed), seed), least_design, ("exhaustive", "boxes", "milp")),
     "several designs": Draw("codesign", several_designs, least_design, ("exhaustive", "boxes", "auto")),
+    "design of a config": Draw("codesign", design_of_a_config, least_design, ("exhaustive", "boxes"), often=2, few=12),
     "any design": Draw("codesign", any_settings, least_design, ("exhaustive", "boxes", "auto", "milp", "cpsat")),
     "other design": Draw("codesign", lambda seed: any_question(seed, few=True), least_design, ("exhaustive", "boxes", "milp", "cpsat")),
     "rare options": Draw("codesign", plain_design, least_design, ("exhaustive", "boxes"), often=4, few=12, extras=24),
@@ -545,13 +562,15 @@ DRAWS = {
     "placement in words": Draw("placement", placement_in_words, brute_force, often=2),
     "placement of a file": Draw("placement", placement_of_a_file, brute_force, often=4),
     "placement of a model": Draw("placement", placement_of_a_model, brute_force, often=2),
+    "placement of a network": Draw("placement", placement_of_a_network, brute_force, often=2),
     "latency": Draw("placement", lambda seed: sample_at_random(5_000 + seed, nodes=5, places=2 + seed % 2), tried),
     "strategies": Draw("sharding", strategies, lambda question: _or_none(least(question.problem)), ("auto", "exhaustive", "milp", "cpsat")),
+    "strategies of a model": Draw("sharding", strategies_of_a_model, least_strategies, ("auto", "milp")),
     "layers": Draw("layers", lambda seed: _again(layers_in_words, seed), lambda question: best_of_all(question)[0], often=8),
     "chips of a network": Draw("layers", lambda seed: _again(chips_of_a_network, seed), lambda question: best_of_all(question)[0], often=4),
     "formats": Draw("layers", lambda seed: _again(formats_of_a_graph, seed), lambda question: best_of_all(question)[0], often=4),
     "instances": Draw("instances", drawn_instances, best_instances, ("auto", "program", "bisection", "highs", "cpsat"), often=4),
-    "fleet": Draw("fleet", drawn_fleet, best_fleet, ("auto", "tree"), often=8),
+    "fleet": Draw("fleet", fleet_of_a_file, best_fleet, ("auto", "tree"), often=8),
     "serving": Draw("serving", lambda seed: serving_question(drawn_workers(Random(f"serving {seed}"))), least_serving, often=8),
     "serving of a model": Draw("serving", lambda seed: _again(serving_of_a_model, seed), least_serving, often=4),
     "accelerator": Draw("accelerator", lambda seed: _again(drawn_accelerator, seed), least_of_everything, nearness=1e-9, often=8),
@@ -561,6 +580,7 @@ DRAWS = {
     "transformer on chips": Draw(
         "accelerator", lambda seed: _again(transformer_on_chips, seed), least_of_everything, nearness=1e-9, often=2, extras=0
     ),
+    "model on chips": Draw("accelerator", model_on_chips, least_of_everything, nearness=1e-9, extras=0),
     "interleaved pipelines": Draw(
         "accelerator", lambda seed: _again(drawn_interleaved, seed), least_of_everything, nearness=1e-9, often=2, extras=0
     ),
@@ -571,15 +591,20 @@ DRAWS = {
     "memory beside transfers": Draw(
         "memory", lambda seed: _again(memory_beside_transfers, seed), best_memory, ("auto", "retention"), often=4, extras=0
     ),
+    "memory of regions": Draw("memory", drawn_regions, best_regions, often=4, extras=0),
     "memory": Draw("memory", drawn_memory, best_memory, ("auto", "retention"), often=8),
     "embedding tables": Draw("embeddings", drawn_embeddings, least_embeddings, ("auto", "search"), often=4),
     "nodes for embedding tables": Draw("embeddings", drawn_systems, least_of_systems, ("auto",), often=4, extras=3),
     "chain": Draw("chain", chain_question, least_by_every_plan, often=8),
+    "chain of a profile": Draw("chain", chain_of_a_profile, least_by_every_plan, often=4),
     "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12, often=8),
     "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12, often=8),
     "bandwidths": Draw("network", catalogue_question, least_bandwidths, nearness=1e-12, often=8),
     "ordered chunks": Draw("collective", chunks_question, least_chunks, ("auto", "search"), often=8),
+    "chunks of files": Draw("collective", chunks_of_files, least_chunks, ("auto", "search"), often=4),
     "sends": Draw("synthesis", sends_question, least_sends, often=8),
     "changes of a trace": Draw("what-if", changes_question, least_of_all, ("auto", "enumerate"), often=8),
-    "benchmark": Draw("benchmark", kernels_question, least_kernels, ("auto", "exhaustive"), often=8),
+    "benchmark": Draw(
+        "benchmark", lambda seed: kernels_question(seed, kinds=seed % 3 == 0), least_kernels, ("auto", "exhaustive"), often=8
+    ),
 }

@@ -1,7 +1,8 @@
-"""Settings that drawn questions seldom or never have, laid over them in turn: those that were tried least are tried first."""
+"""Settings that drawn questions seldom or never have, laid over them at random."""
 
 import re
-from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -72,6 +73,9 @@ _CLUSTERS = (
     "cluster.host={memory: 64 GiB, bandwidth: 20 GB/s, latency: 5 us, shared_by: 4} ; choices.offload=[none, optimizer]",
     "cluster.devices_per_pod=4 ; cluster.pod={bandwidth: 90 GB/s, latency: 4 us, reduces: true}",
     *(f"sites={{{_SITES}, {setting}}} ; objective=mean_step_time" for setting in _SITE_SETTINGS),
+    f"sites={{{_SITES}, {_STEPS}}} ; objective=mean_step_time ; budget.mean_step_time=90 ms",
+    "sites={groups: 2, bandwidth: 10 Gbit/s, exchange: asynchronous, quality: [{exchange: asynchronous, steps: 1.1}, {steps: 1.2}]} ; "
+    "objective=mean_step_time",
 )
 _TRANSFORMERS = (
     *("head_size=32", "gated=true", "activation=gelu", "activation=clamped-quick-gelu", "activation=usual", "tied=false", "dropout=true"),
@@ -101,7 +105,7 @@ _OTHERS = (
     *("budget.step_time=60 ms", "budget.die_area=1000 mm^2", "budget.package_area=3000 mm^2", "budget.power=900 W"),
     *("budget.power_density=1 W/mm^2", "budget.reticle=858 mm^2", "budget.time_per_sample=2 ms", "budget.worst_step_time=90 ms"),
     *("budget.energy_per_token=0.01 J", "budget.rated_energy_per_token=0.01 J", "budget.cost_per_token=0.0001 USD"),
-    "goal={tokens: 1e9, deadline: 3 d}",
+    "goal={tokens: 1e9, deadline: 3 d, target: 2 d}",
     "goal={tokens: 1e9, budget: 900 USD, rent: 2 USD, by: slowest}",
     f"goal={{tokens: 1e9, purchase: {_BOUGHT}, by: central}}",
     "goal={tokens: 1e9, rent: 2 USD} ; objective=run_cost",
@@ -127,6 +131,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         *("part_groups=whole", "part_groups=links", "together=[{dimensions: [d0], at_most: 60 GB/s}]", "workloads.0.collectives.0.count=3"),
         "dimensions.0.tier=null ; dimensions.0.prices={link: 1, switch: 2, nic: 3}",
         "dimensions.0.options=null ; dimensions.0.bandwidth=50 GB/s",
+        "dimensions.0.options=null ; dimensions.0.at_least=50 GB/s ; dimensions.0.at_most=50 GB/s",
         "objective=time",
         "objective=time_cost ; budget.total=null ; budget.cost=null ; budget.at_least=20 GB/s",
         "dimensions.0.options={from: 10 GB/s, to: 90 GB/s, step: 40 GB/s}",
@@ -147,7 +152,15 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         *("kinds=[kernel, copy]", "kinds=[collective, kernel]", "kernels=2", "runs=3"),
     ),
     "pipedream": ("straight=true", "compression=4", "memory=3 MB", "compatible=true"),
-    "memory": ("block=2 B", "repetitions=2", "objective=peak", "objective=time", "fixed=2 B", "nodes.n2.backward=true"),
+    "memory": (
+        "block=2 B",
+        "repetitions=2",
+        "objective=peak",
+        "objective=peak ; most_extra_time=9",
+        "objective=time",
+        "fixed=2 B",
+        "nodes.n2.backward=true",
+    ),
     "layers": (
         *(
             "training=true",
@@ -164,6 +177,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "memory_per_instance=2 GiB ; memory=9 GiB",
         "idle_threads=true",
         "sockets=2",
+        "work=8e9 ; peak=1 TFLOP/s",
     ),
     "serving": (
         *(f"speculation={{accepted: {accepted}}}" for accepted in ("{1: 1.6}", "{1: 1.8, 3: 2.6}", "{2: 1}")),
@@ -175,6 +189,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
             "choices.shapes=any",
             "choices.weights=fp4",
         ),
+        *("objective=energy", "chip.kinds=2"),
         *("requests.cached=200", "requests.cached=40 ; requests.input=300", "engine=eager"),
         "requests=null ; classes={short: {input: 300, output: 2, rate: 5, cached: 50}} ; objective=devices",
         "hardware=[h100-sxm, h200] ; available={h100-sxm: 2, h200: 3} ; rent=null ; rents={h100-sxm: 3 USD, h200: 4 USD} ; objective=cost",
@@ -198,6 +213,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         *("training=false", "training=true", "optimizer=sgd", "optimizer=adam", "optimizer=rowwise_adagrad", "optimizer=none"),
         *(f"pipeline={name}" for name in ("none", "train_sparse_dist", "train_prefetch_sparse_dist")),
         *(f"cluster.{name}_bandwidth=90 GB/s" for name in ("hbm", "host", "inter_node", "intra_node", "ssd")),
+        "statistics=true ; tables.0.kernel=fused_uvm_caching ; choices.cache=[0.2]",
         *("cluster.reserve=0.1", "cluster.dense=1 MB", "tables.0.batch_fraction=0.5", f"tables.0.reuse=[0.5, 0.5{', 0' * 15}]"),
         *(f"tables.0.dtype={dtype}" for dtype in ("bf16", "fp8", "int8", "int4", "int2")),
         *(
@@ -215,19 +231,19 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 """Settings by kinds of questions; those that only make sense together stand in one row."""
 
 
-def with_extras(question: Any, kind: str, random: Random, tried: Counter[str], most: int) -> Any:  # noqa: ANN401 - of any kind
-    """The question with up to so many settings more, which its reader takes."""
+def extras_of(kind: str, random: Random, most: int) -> list[str]:
+    """Up to so many settings, drawn."""
+    extras = sorted(EXTRAS.get(kind, ()), key=lambda _: random.random())[:most]
+    return extras[: random.choice((0, most // 3, 2 * most // 3, most))]
+
+
+def with_extras(question: Any, kind: str, extras: Iterable[str]) -> Any:  # noqa: ANN401 - of any kind
+    """The question with those of the settings that its reader takes, one after another."""
     if not getattr(question, "document", None) or "text" not in question.document:
         return question
     workload = "workloads.0." if isinstance(question, Portfolio) else "workload."
-    extras = sorted(EXTRAS.get(kind, ()), key=lambda extra: (tried[extra], random.random()))[:most]
-    for extra in extras[: random.choice((0, most // 3, 2 * most // 3, most))]:
+    for extra in extras:
         settings = [re.sub(r"^workload\.", workload, setting) for setting in extra.split(" ; ")]
-        tried[extra] += 1
-        try:
-            found = read_again({**question.document, "settings": [*question.document["settings"], *settings]}, kind)
-        except InstanceError:
-            continue
-        question = found
-        tried[extra] += 4
+        with suppress(InstanceError):
+            question = read_again({**question.document, "settings": [*question.document["settings"], *settings]}, kind)
     return question

@@ -35,10 +35,10 @@ LOOSE = ("budget.power=5000 W", "budget.die_area=5000 mm^2", "budget.package_are
 MOST_POINTS = 1_000_000
 
 
-def question_of(seed: int, random: Random, compared: Counter[str], tried_extras: Counter[str], sets: float) -> Instance:
+def question_of(seed: int, random: Random, sets: float) -> Instance:
     """A question about one workload with loose limits; of these questions this share has other sets of constants."""
     draw = DRAWS[random.choice(("design", "any design", "other design"))]
-    question = draw.question(seed, compared, tried_extras)
+    question = draw.question(seed)
     if not isinstance(question, Instance):
         raise TooLargeError
     alone = ["sites=null", "objective=step_time"] if question.sites else []  # of several groups only the mean step is asked for
@@ -47,9 +47,9 @@ def question_of(seed: int, random: Random, compared: Counter[str], tried_extras:
     return found
 
 
-def hunt_front(seed: int, random: Random, edits: int, compared: Counter[str], tried_extras: Counter[str]) -> tuple[Instance, Counter[str]]:
+def hunt_front(seed: int, random: Random, edits: int) -> tuple[Instance, Counter[str]]:
     """A front with all its points, its check, and edits of it."""
-    question = question_of(seed, random, compared, tried_extras, 0.0)
+    question = question_of(seed, random, 0.0)
     if question.others:  # these are asked for the worst step time alone
         raise TooLargeError
     rented = question.goal is not None and question.goal.rent is not None
@@ -117,10 +117,10 @@ def _forged(data: dict[str, Any], random: Random) -> dict[str, Any]:
     return data
 
 
-def hunt_near(seed: int, random: Random, edits: int, compared: Counter[str], tried_extras: Counter[str]) -> tuple[Instance, Counter[str]]:
+def hunt_near(seed: int, random: Random, edits: int) -> tuple[Instance, Counter[str]]:
     """Which options occur among all designs near the optimum."""
     del edits
-    question = question_of(seed, random, compared, tried_extras, 0.5)
+    question = question_of(seed, random, 0.5)
     result = solve_and_verify(FAMILY, question, "auto", Limits(SECONDS), unwatched)
     gap = random.choice((0.0, 0.01, 0.1, 0.5, 3.0))
     near = near_optimum(question, result, gap, unwatched, inf)

@@ -98,13 +98,14 @@ def drawn(seed: int) -> dict[str, object]:
 def by_hand(document: dict[str, object]) -> dict[tuple[str, str], float]:
     """The greatest rate of each network on each device, of all batches and formats, each from a graph of its own."""
     rates: dict[tuple[str, str], float] = {}
-    for (name, network), kind in product(document["networks"].items(), document["devices"]):  # type: ignore[attr-defined]
-        entry = device(kind)
+    for (name, network), (kind, own) in product(document["networks"].items(), document["devices"].items()):  # type: ignore[attr-defined]
+        hardware_name = own.get("hardware", kind)
+        entry = device(hardware_name)
         for dtype, batch in product(network["formats"], network["batches"]):
             if dtype not in entry.peak and dtype not in entry.integer_peak:
                 continue
             graph = BUILT[name](batch)
-            hardware = device_in_format(kind, dtype)
+            hardware = device_in_format(hardware_name, dtype)
             left = [node for number, node in enumerate(graph.nodes) if number not in merged_nodes(graph, network["merging"])]
             costs = graph_costs(columns_of(replace(graph, nodes=tuple(left))), BITS[dtype] / 8, hardware).forward.time
             time = float(np.sum(costs))

@@ -11,7 +11,7 @@ import numpy as np
 from crossopt.instances.memory.graph import HostLink, MemoryGraph, with_storage
 from crossopt.instances.memory.question import MemoryFile, MemoryQuestion
 from crossopt.instances.question import read_again
-from crossopt.solvers.memory.judge import least_extra
+from crossopt.solvers.memory.judge import least_extra, regions_of
 
 
 def question_of(graph: MemoryGraph, budget: int, repetitions: int = 1, objective: str = "extra_time") -> MemoryQuestion:
@@ -244,12 +244,44 @@ def drawn_memory(seed: int) -> MemoryQuestion:
     return found
 
 
+def drawn_regions(seed: int) -> MemoryQuestion:
+    """A short chain whose schedules have to be those of regions of torch.utils.checkpoint."""
+    random = Random(f"regions {seed}")
+    graph = draw_chain(random, 2)
+    lines = [
+        f"  {name}: {{time: {time}, bytes: {size} B, after: [{', '.join(graph.names[source] for source in inputs)}], backward: {back}}}"
+        for name, time, size, inputs, back in zip(
+            graph.names, graph.times, graph.sizes, graph.inputs, (str(one).lower() for one in graph.backward), strict=True
+        )
+    ]
+    heads = ["kind: memory", "checkpoints: true", f"repetitions: {random.choice((1, 1, 2))}", f"budget: {draw_budget(random, graph)} B"]
+    text = "\n".join([*heads, f"objective: {random.choice(('extra_time', 'time'))}", "nodes:", *lines])
+    found: MemoryQuestion = read_again({"text": text, "source": "question.yaml", "settings": []}, "memory")
+    return found
+
+
+def best_regions(question: MemoryQuestion) -> float:
+    """The least value of all schedules with at most one repetition of a node in each stage, that are those of regions."""
+    graph, count, best = question.graph, len(question.graph.names), float("inf")
+    pairs = [(stage, node) for stage in range(count) for node in range(stage)]
+    for taken in product((False, True), repeat=len(pairs)):
+        again = [pair for pair, one in zip(pairs, taken, strict=True) if one]
+        if any(sum(node == other for _, other in again) > question.repetitions for node in range(count)):
+            continue
+        order = tuple(node for stage in range(count) for node in (*(n for s, n in again if s == stage), stage))
+        if peak_of(graph, list(order)) <= question.budget and order == regions_of(graph, order).order:
+            best = min(best, question.value(sum(graph.times[node] for _, node in again)))
+    return best
+
+
 def best_memory(question: MemoryQuestion) -> float:
     """The least value by a search over all states; infinite where nothing fits."""
     objective, graph = question.file.objective, question.graph
     if objective == "peak":
         peaks = range(max(graph.floors), question.budget + 1)
-        return min((peak for peak in peaks if _least(question.within(peak)) is not None), default=float("inf"))
+        most = float("inf") if question.most_extra is None else question.most_extra
+        fits = ((peak, _least(question.within(peak))) for peak in peaks)
+        return min((peak for peak, extra in fits if extra is not None and extra <= most), default=float("inf"))
     if question.batches:
         each = {batch: _least(question.at(batch)) for batch in question.batches}
         fitting = {batch: extra for batch, extra in each.items() if extra is not None}

@@ -34,7 +34,7 @@ def catalogue(seed: int) -> tuple[Any, float]:
 
 def least_bandwidths(question: Any) -> float:  # noqa: ANN401
     """By the judge alone."""
-    choices = product(*(one.options or (one.bandwidth,) for one in question.file.dimensions))
+    choices = product(*(one.options or (one.bandwidth or one.at_least,) for one in question.file.dimensions))
     verdicts = [judge_bandwidths(question, Bandwidths(tuple(chosen))) for chosen in choices]
     return min((verdict.value for verdict in verdicts if verdict.accepted), default=inf)
 

@@ -1,7 +1,6 @@
 """Free chips that serve: boxes against every chip, bounds of boxes, proofs, and sentences."""
 
 import re
-from collections import Counter
 from dataclasses import replace
 from itertools import product
 from math import inf
@@ -23,7 +22,6 @@ from crossopt.solvers.family import family_of
 from crossopt.solvers.serving.chips import bounds_of
 from crossopt.solvers.serving.engines import exhaustive, program
 from crossopt.solvers.serving.judge import ServingPlan, best_of, judge, table_of, value_of
-from tests.hunt.drawn import DRAWS
 
 CHIP = """\
 kind: serving
@@ -173,7 +171,25 @@ def test_faults_of_chips_are_sentences(edit: tuple[str, str], message: str) -> N
     assert message in str(caught.value)
 
 
+BEYOND = """\
+kind: serving
+model: llama3-8b
+engine: sglang
+objective: die_area
+requests: {input: 1, output: 100, rate: 5}
+devices: 1
+choices: {tensor: [1, 4], batch: 4, prefill_batch: 2, mode: [together, apart], chunk: 512, cache: fp8}
+rent: 3 USD
+chip:
+  technology: accelerator-4nm
+  choices: {compute_area: [400 mm^2, 440 mm^2], hbm_stacks: [1, 5], l2_area: [20 mm^2, 60 mm^2]}
+  budget: {power: 500 W}
+limits: {tpot: 10 ms, at: mean}
+speculation: {accepted: {1: 1.8, 3: 2.6}}
+"""
+
+
 def test_chips_whose_best_figures_together_are_no_chip_are_infeasible_for_a_reason() -> None:
-    question = DRAWS["serving of a model"].question(44_000_029, Counter(), Counter())
+    question = ask(BEYOND)
     found = solve_and_verify(family_of("serving"), question, "auto", Limits(), unwatched)
     assert (found.status, found.reasons) == ("INFEASIBLE", ("chip: no chip within the budgets serves the rate within the limits",))

@@ -115,8 +115,8 @@ def kernels(seed: int) -> tuple[BenchmarkQuestion, float]:
     return question, least_kernels(question)
 
 
-def kernels_question(seed: int) -> BenchmarkQuestion:
-    """A benchmark of up to four kernels."""
+def kernels_question(seed: int, kinds: bool = False) -> BenchmarkQuestion:
+    """A benchmark of up to four kernels, perhaps with operations of other kinds and FLOPs."""
     draw = Random(seed)
     rows = [(f"k{place}", draw.randint(1, 60), draw.randint(1, 5)) for place in range(draw.randint(1, 4))]
     document: dict[str, Any] = {"kind": "benchmark", "trace": "trace.json", "objective": draw.choice(("kernels", "runs"))}
@@ -127,8 +127,21 @@ def kernels_question(seed: int) -> BenchmarkQuestion:
         "mix": draw.choice((None, None, 0, 0.1, 0.3)),
     }
     document |= {"totals": draw.sample(("time", "bytes", "runs"), draw.randint(1, 3))}
-    question: BenchmarkQuestion = asked(document, document_of(Trace(few_kernels(rows))))
+    trace = document_of(Trace(few_kernels(rows)))
+    if kinds:
+        trace, document["totals"] = _of_all_kinds(draw, trace)
+    question: BenchmarkQuestion = asked(document, trace)
     return question
+
+
+def _of_all_kinds(draw: Random, trace: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The trace with a copy or a collective beside its kernels, which have FLOPs, and some of its totals."""
+    rows, kinds = trace["operations"], draw.sample(("copy", "collective"), draw.randint(1, 2))
+    for row in rows:
+        row["flops"] = draw.randint(1, 9) * 100
+    others = [{"name": kind, "kind": kind, "on": "stream 7", "ns": draw.randint(1, 60), "bytes": 100} for kind in kinds]
+    there = ["time", "flops", "kernel time", *(f"{kind} time" for kind in kinds)]
+    return {**trace, "operations": [*rows, *others]}, draw.sample(there, draw.randint(1, 3))
 
 
 def least_kernels(question: BenchmarkQuestion) -> float:
