@@ -309,10 +309,15 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
 
 def _speed(question: PlacementQuestion, value: float) -> tuple[str, str]:
     """Samples a second, or batches where the graph does not say how many samples these have."""
+    speed = (question.samples or 1) * 1e3 / value
+    text = f"{speed:,.0f}" if speed >= _MANY_A_SECOND else f"{speed:.5g}"
     if question.samples is None:
-        return "batches a second", f"{1e3 / value:.5g}"
-    batches = "" if question.samples == 1 else f" in batches of {question.samples:,}"
-    return "samples a second", f"{question.samples * 1e3 / value:.5g}{batches}"
+        return "batches a second", text
+    return "samples a second", text if question.samples == 1 else f"{text} in batches of {question.samples:,}"
+
+
+_MANY_A_SECOND = 1e5
+"""From which on five figures are no whole number."""
 
 
 def _memory_row(question: PlacementQuestion, details: PlacementLoads) -> Pairs:
