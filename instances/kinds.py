@@ -199,7 +199,7 @@ def kind_of_file(path: Path) -> str:
     """
     if path == STANDARD_INPUT and not standard_input().strip():
         raise InstanceError(
-            name_of(path), [Fault(1, 1, "", "standard input is empty (pipe a question into it: `crossopt solve - < FILE`)")]
+            name_of(path), [Fault(1, 1, "", "standard input is empty (pipe a question into it, such as by `crossopt validate - < FILE`)")]
         )
     if path != STANDARD_INPUT and not path.suffix and not _exists(path) and not path.is_symlink():
         from crossopt.instances.catalogue.registry import shipped  # noqa: PLC0415 - for names that are mistyped

@@ -251,7 +251,9 @@ class _Parser(argparse.ArgumentParser):
         if text.endswith("expected one argument") and self._is_alone(option):
             text = f"{option}: its value is missing (see `{self.prog} --help`)"
         elif text.endswith("expected one argument"):
-            text += " (write --option=VALUE where the value begins with -; no count is below 0)"
+            value = self._given[self._given.index(option) + 1] if option in self._given else ""
+            below = f"{value!r} is below zero, and no such amount is (write {value.lstrip('-')})"
+            text = f"{option}: {below}" if value[1:2].isdigit() else f"{text} (write {option}=VALUE where the value begins with -)"
         self.exit(2, f"{self.prog}: {text}{f' (see `{self.prog} --help`)' if text.startswith('the following') else ''}\n")
 
     _given: list[str] = []  # noqa: RUF012 - replaced, not changed

@@ -123,6 +123,12 @@ def _usual(name: str) -> object:
     return next(field.default for field in fields(ChoicesSection) if field.name == name)
 
 
+def _some(total: int) -> str:
+    """Divisors to write, the least of many."""
+    few = divisors(total)
+    return ", ".join(map(str, few[:_LISTED])) + (", ..." if len(few) > _LISTED else "")
+
+
 def _possible(
     name: str, values: tuple[Any, ...] | str, workload: Workload, cluster: Cluster, only: tuple[str, ...], report: Report
 ) -> tuple[Any, ...]:
@@ -145,7 +151,10 @@ def _possible(
         fitting, rule = tuple(value for value in values if total % value == 0), "divides"
     if not fitting:
         listed = ", ".join(str(value) for value in values[:_LISTED]) + (", ..." if len(values) > _LISTED else "")
-        report(f"choices.{name}", f"none of {listed} {rule} the {total} {what} (or write `divisors`)")
+        said = (
+            f"none of {listed} {rule}" if len(values) > 1 else f"{listed} {'is more than' if name == 'interleave' else 'does not divide'}"
+        )
+        report(f"choices.{name}", f"{said} the {total} {what} (write {_some(total) if rule == 'divides' else 'a smaller one'})")
     return fitting
 
 

@@ -126,7 +126,9 @@ def model_named(text: str) -> tuple[str, str]:
     if path.is_file():
         return "config", text
     if path.suffix in (".json", ".yaml", ".yml"):
-        raise ValueError(f"{quoted(text)}: there is no such file ({_DOWNLOAD.format('ORG/MODEL')})")
+        names_of_models = "name a model of `crossopt list workloads`, or a config.json; `crossopt solve` answers a question in YAML"
+        remedy = _DOWNLOAD.format("ORG/MODEL") if path.suffix == ".json" else names_of_models
+        raise ValueError(f"{quoted(text)}: there is no such file ({remedy})")
     known = names("workloads")
     plain = {_plain(name): name for name in known}
     wanted = text.rpartition("/")[2].casefold()

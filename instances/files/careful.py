@@ -210,7 +210,7 @@ CONFIGURATION = Content(
 TRACE = Content("a trace", "`crossopt import` reads traces; `kind: what-if` asks about one")
 GRAPH = Content("a graph with nodes and edges", "`crossopt solve FILE` places its nodes")
 PROBLEM = Content("a problem of sharding", "`crossopt solve FILE` answers it")
-_PAGE = Content("a page that `crossopt report` drew", "name the result from which it was drawn")
+_PAGE = Content("a page that `crossopt report` drew", "name the question, or its result, from which it was drawn")
 _BY_NAME = {
     "onnx": Content("a model of ONNX", _NETWORK),
     "pt2": Content("a network of torch.export", _NETWORK),

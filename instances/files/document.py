@@ -15,7 +15,7 @@ import yaml
 
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.careful import bytes_of, why_unreadable
+from crossopt.instances.files.careful import LOOKED_AT, bytes_of, why_unreadable
 from crossopt.instances.files.units import quoted
 
 LARGEST: Final = 1_000_000  # bytes
@@ -94,6 +94,8 @@ def text_in(data: bytes, source: str, most: int = LARGEST) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
+        if b"\0" in data[:LOOKED_AT] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):  # which begin UTF-16
+            raise InstanceError(source, [Fault(1, 1, "", "this is a binary file (name a file of text)")]) from error
         line, column = _line_and_column(data[: error.start].decode("utf-8"))
         message = f"byte 0x{data[error.start]:02x} is not UTF-8 text (save the file as UTF-8)"
         raise InstanceError(source, [Fault(line, column, "", message)]) from error
@@ -245,7 +247,9 @@ def _events(text: str) -> Iterator[yaml.Event]:
         if len(text) <= _EXPLAINED:
             for _ in _plain_events(text):
                 pass
-        raise _UnreadableError(_syntax_fault(error) if isinstance(error, yaml.MarkedYAMLError) else Fault(1, 1, "", _NO_YAML)) from error
+        raise _UnreadableError(
+            _syntax_fault(error, text) if isinstance(error, yaml.MarkedYAMLError) else Fault(1, 1, "", _NO_YAML)
+        ) from error
 
 
 def _plain_events(text: str) -> Iterator[yaml.Event]:
@@ -259,7 +263,7 @@ def _plain_events(text: str) -> Iterator[yaml.Event]:
                 raise _UnreadableError(_fault(event, "", _TOO_DEEP))
             yield event
     except yaml.MarkedYAMLError as error:
-        raise _UnreadableError(_syntax_fault(error)) from error
+        raise _UnreadableError(_syntax_fault(error, text)) from error
     except (ValueError, OverflowError) as error:  # PyYAML on "\UFFFFFFFF" and on a version number of 5,000 digits
         message = "after this an escape or a number is out of range (put text in single quotes)"
         raise _UnreadableError(Fault(line, column, "", message)) from error
@@ -353,6 +357,8 @@ def _at(mark: _Mark | None) -> tuple[int, int]:
     return (mark.line + 1, mark.column + 1) if mark else (1, 1)
 
 
+_NO_COLON: Final = "a ':' is missing after this key (write 'key: value')"
+_UNSPACED: Final = re.compile(r"\s*([\w.-]+):([\w.-]+)")
 _NO_YAML: Final = "this is not YAML (check indentation, quotes and brackets)"
 
 # What PyYAML's problem contains, and the plain sentence for it. The first that matches counts.
@@ -360,7 +366,7 @@ _SENTENCES: Final = (
     ("'\\t' that cannot start", "a tab cannot indent (use spaces)"),
     ("that cannot start any token", "this character cannot begin a value (put the value in quotes)"),
     ("mapping values are not allowed", "a ':' does not belong here (check the indentation, or quote a text with ': ' in it)"),
-    ("could not find expected ':'", "a ':' is missing after this key (write 'key: value')"),
+    ("could not find expected ':'", _NO_COLON),
     ("<document start>", "the document begins or ends wrongly (a file holds one: remove lines of '---', '...' or '%')"),
     ("but found ':'", "a key is missing before this ':' (write 'key: value')"),
     ("but found '<scalar>'", "this text does not fit the lines above (check the indentation, commas and quotes)"),
@@ -378,10 +384,12 @@ _SENTENCES: Final = (
 )
 
 
-def _syntax_fault(error: yaml.MarkedYAMLError) -> Fault:
+def _syntax_fault(error: yaml.MarkedYAMLError, text: str) -> Fault:
     """PyYAML's error in plain words; an unclosed quote is reported where it opens."""
     problem = error.problem or ""
     sentence = next((sentence for part, sentence in _SENTENCES if part in problem), _NO_YAML)
     opened = any(phrase in sentence for phrase in ("never closed", "not closed", "is missing after"))
     mark = (error.context_mark if opened else None) or error.problem_mark or error.context_mark
+    if sentence == _NO_COLON and mark is not None and (key := _UNSPACED.match(text.splitlines()[mark.line])):
+        sentence = f"a space is missing after the ':' (write '{key[1]}: {key[2]}')"
     return Fault(*_at(mark), "", sentence)

@@ -85,7 +85,13 @@ def read_json(text: str, source: str) -> Any:  # noqa: ANN401 - whatever a file 
     try:
         return read_strictly(text)
     except JsonError as error:
-        remedy = " (name a file in JSON)" if not text.lstrip().startswith(("{", "[")) else " (write it again)" if error.is_cut else ""
+        remedy = (
+            " (name a graph in JSON, or a model of ONNX)"
+            if not text.lstrip().startswith(("{", "["))
+            else " (write it again)"
+            if error.is_cut
+            else ""
+        )
         raise InstanceError(source, [Fault(error.line, error.column, error.path, error.message + remedy)]) from error
 
 

@@ -197,7 +197,10 @@ def _remarks(building: Building, moved: Early) -> list[str]:
     return remarks
 
 
-_FORMS = "Kineto JSON (traceEvents), Chakra (.et, or workload_graph in JSON), or a PyTorch host trace (schema and nodes)"
+_FORMS = (
+    "Kineto JSON (traceEvents), Chakra (.et, or workload_graph in JSON), a PyTorch host trace (schema and nodes), "
+    "a model of ONNX or a graph of operators"
+)
 
 
 def read_any(path: Path, window: Window = FULL_WINDOW) -> Imported:
@@ -228,4 +231,8 @@ def _read(path: Path, window: Window) -> Imported:
 
 
 def _refuse_unknown(path: Path, data: bytes) -> NoReturn:
-    refuse(path, refusal(path.name, data[:LOOKED_AT], TRACE.what, f"name {_FORMS}") or f"this is no trace that is known (name {_FORMS})")
+    refuse(
+        path,
+        refusal(path.name, data[:LOOKED_AT], TRACE.what, f"name {_FORMS}")
+        or f"this is neither a trace nor a network that is known (name {_FORMS})",
+    )

@@ -117,6 +117,8 @@ def archive_at(path: Path) -> Archive:
     """The files beside the traces; an InstanceError in one sentence where they are not as written."""
     data = dict(files_in(path, (GROUPS, ABOUT)))
     found = {name: _json(path, name, content) for name, content in data.items()}
+    if not found and path.is_dir():
+        refuse(path, "this is a directory (name a result, or a folder that `crossopt export --as chakra` wrote)")
     for name in (GROUPS, ABOUT):
         if name not in found:
             where = "folder" if path.is_dir() else "archive"

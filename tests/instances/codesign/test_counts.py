@@ -69,7 +69,7 @@ def test_the_faults_of_all_numbers_are_told_at_once_and_those_of_all_alike_once(
         f"cluster.devices: 13 devices are no whole number of groups of 8 (make it a multiple of 8) {setting}",
     ]
     assert len(faults) == 3
-    assert faults[2].startswith("choices.microbatch: none of 7 divides the 64 samples of the global batch")
+    assert faults[2].startswith("choices.microbatch: 7 does not divide the 64 samples of the global batch")
 
 
 def test_an_impossible_number_is_told_beside_those_that_are_possible() -> None:

@@ -118,16 +118,16 @@ REFUSED = [
         "(name this under the `choices` of all)",
     ),
     ("zero: 1", "zero: 4", "7:40: workloads[1].choices.zero: '4' is too large (at most 3)"),
-    ("[1, 2, 4], zero", "[3], zero", "7:23: workloads[1].choices.tensor: none of 3 divides the 8 devices (or write `divisors`)"),
+    ("[1, 2, 4], zero", "[3], zero", "7:23: workloads[1].choices.tensor: 3 does not divide the 8 devices (write 1, 2, 4, 8)"),
     (
         "microbatch: [1, 2]",
         "microbatch: [64]",
-        "13:15: choices.microbatch: none of 64 divides the 32 samples of the global batch (or write `divisors`) [for middle]",
+        "13:15: choices.microbatch: 64 does not divide the 32 samples of the global batch (write 1, 2, 4, 8, 16, ...) [for middle]",
     ),
     (
         "tensor: [1, 2]\n",
         "tensor: [1, 2]\n  interleave: [20]\n",
-        "13:15: choices.interleave: none of 20 is at most the 12 layers (or write `divisors`) [for gpt3-125m]",
+        "13:15: choices.interleave: 20 is more than the 12 layers (write a smaller one) [for gpt3-125m]",
     ),
     ("model: gpt3-350m", "model: gpt5", "4:12: workloads[1].model: 'gpt5' is no known workload"),
     ("technology: accelerator-7nm", "technology: none", "9:13: technology: 'none' is no known technology"),
@@ -151,7 +151,7 @@ def test_two_workloads_of_one_name_are_told_apart_by_the_reader() -> None:
 
 @pytest.mark.parametrize(("setting", "message"), [
     ("workloads.2.weight=3", "there is no item 2 in workloads (its items are 0 to 1)"),
-    ("workloads.1.choices.tensor=3", "none of 3 divides the 8 devices (or write `divisors`) [from --set workloads.1.choices.tensor=3]"),
+    ("workloads.1.choices.tensor=3", "3 does not divide the 8 devices (write 1, 2, 4, 8) [from --set workloads.1.choices.tensor=3]"),
     ("workloads=[]", "0 workloads are listed, 1 to 16 are needed"),
     ("combine=worst", "combine: 'worst' is unknown"),
 ])  # fmt: skip

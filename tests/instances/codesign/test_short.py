@@ -83,7 +83,7 @@ def test_a_model_that_is_not_known_is_refused_with_the_nearest() -> None:
     ("text", "message"),
     [
         ("net.onnx", "'net.onnx' is a graph of operators (name a model or its config.json; `crossopt quantize` takes a graph)"),
-        ("run.yaml", "'run.yaml': there is no such file (fetch it with"),
+        ("run.yaml", "'run.yaml': there is no such file (name a model of"),
         ("some/config.json", "'some/config.json': there is no such file (fetch it with `hf download ORG/MODEL config.json"),
         ("some/Zebra", "'some/Zebra' is not in the registry, and nothing is downloaded (fetch it with `hf download some/Zebra config.json"),
         (".", "'.' is a folder without a config.json (fetch it with"),

@@ -329,9 +329,12 @@ def test_every_fault_is_told_with_its_event(tmp_path: Path, change: Row, told: s
         ('{"traceEvents": {}}', "traceEvents: a list is needed"),
         ('{"traceEvents": [], "schemaVersion": 9}', "schemaVersion: '9' is no version that is known"),
         ('{"traceEvents": [{"ts": 1 2}]}', "this is not JSON"),
-        ('{"hello": 1}', "this is no trace that is known"),
-        ("# A heading\n\nwith text behind it", "this is no trace that is known (name Kineto JSON (traceEvents), Chakra (.et, or"),
-        ("\x03\x48\x01\x20 ~", "this is no trace that is known"),
+        ('{"hello": 1}', "this is neither a trace nor a network that is known"),
+        (
+            "# A heading\n\nwith text behind it",
+            "this is neither a trace nor a network that is known (name Kineto JSON (traceEvents), Chakra (.et, or",
+        ),
+        ("\x03\x48\x01\x20 ~", "this is neither a trace nor a network that is known"),
         ("[" * 100_000 + "]" * 100_000, "this is nested too deeply"),
     ],
 )

@@ -124,7 +124,7 @@ def test_a_network_is_told_and_written_and_read_again(tmp_path: Path, capsys: py
     assert (tmp_path / "named.onnx").is_file()
     with pytest.raises(SystemExit):
         main(["import", str(path), "--set", "batch=3", "--set", "length=5", "--named", str(path)])
-    assert "this file is read (name another file)" in capsys.readouterr().err
+    assert "this file is read, and would be written over (name another file)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

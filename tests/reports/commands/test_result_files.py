@@ -70,7 +70,7 @@ def test_check_of_what_is_no_result_is_one_sentence_and_exits_with_three(
     ("path", "message"),
     [
         ("/nowhere", "there is no such file"),
-        ("/tmp", "there is no groups.json in this folder (name a result, or what `export --as chakra` writes)"),
+        ("/tmp", "this is a directory (name a result, or a folder that `crossopt export --as chakra` wrote)"),
         ("/dev/zero", "not a regular file"),
     ],
 )

@@ -213,7 +213,7 @@ def test_a_page_in_place_of_its_result_is_no_json_and_stays(
     before = Path("answer.html").read_bytes()
     with pytest.raises(SystemExit):
         main(["report", "answer.html"])
-    assert "--out answer.html: this file is read (name another file)" in capsys.readouterr().err
+    assert "--out answer.html: this file is read, and would be written over (name another file)" in capsys.readouterr().err
     assert Path("answer.html").read_bytes() == before
 
 

@@ -186,7 +186,7 @@ def test_the_measured_runs_are_not_written_over(linked: bool, tmp_path: Path, ca
         with pytest.raises(SystemExit) as ended:
             main([*command, str(target if linked else runs)])
         assert ended.value.code == 2
-        assert "this file is read (name another file)" in capsys.readouterr().err
+        assert "this file is read, and would be written over (name another file)" in capsys.readouterr().err
     assert runs.read_text(encoding="utf-8") == "the only copy"
 
 
