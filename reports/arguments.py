@@ -34,12 +34,14 @@ _SWEEP_WHAT = (
 
 
 class Settings(argparse.Action):
-    """Settings of a question in their order; one key with two values is refused, as neither of them is what was meant."""
+    """Settings of a question in their order, of which a later one narrows a list or a mapping, or takes it away; a key with two values of
+    which neither does is refused, as one of them would be passed over."""
 
     def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:  # noqa: ANN401 - as the class above declares it
         del parser, option_string
         key, given = _key_of(values), getattr(namespace, self.dest)
-        if other := next((setting for setting in given if _key_of(setting) == key and setting != values), None):
+        other = next((setting for setting in given if _key_of(setting) == key and setting != values), None)
+        if other and not _is_open(other) and not _is_open(values):
             raise argparse.ArgumentError(self, f"{other} and {values} say two things (keep one)")
         setattr(namespace, self.dest, [*given, values])
 
@@ -47,6 +49,12 @@ class Settings(argparse.Action):
 def _key_of(setting: str) -> str:
     """The key of a setting; a choice may be written with its section or without."""
     return setting.partition("=")[0].strip().removeprefix("choices.")
+
+
+def _is_open(setting: str) -> bool:
+    """Whether a setting has no single value."""
+    value = setting.partition("=")[2].strip()
+    return value.startswith(("[", "{")) or value in ("", "null", "~", "all", "divisors")
 
 
 def add_sweep(parser: argparse.ArgumentParser) -> None:

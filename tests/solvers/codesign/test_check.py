@@ -47,10 +47,9 @@ from tests.solvers.backends.test_backends import SMALL
 from tests.solvers.codesign.asking import WHOLE, again, answered, checked, reread
 from tests.solvers.codesign.editing import Path as KeyPath
 from tests.solvers.codesign.editing import accepted_edits, at, edited, leaves, refused
-from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
+from tests.solvers.codesign.questions import COUNTED, GEMM, LSTM, TINY_FREE, ask, random_question
 from tests.solvers.codesign.several_questions import TWO, several
 from tests.solvers.codesign.test_linear import WIDE, agrees, cold
-from tests.solvers.codesign.test_open_clusters import FIXED
 
 # Checking: a fresh result is accepted, and no figure of it can be edited without a reason to refuse it.
 
@@ -440,7 +439,7 @@ def test_plans_are_counted_only_where_they_are_few(monkeypatch: pytest.MonkeyPat
 @pytest.mark.slow
 def test_answers_for_several_numbers_of_devices_say_what_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question, target = tmp_path / "question.yaml", tmp_path / "answer.json"
-    question.write_text(FIXED, encoding="utf-8")
+    question.write_text(COUNTED, encoding="utf-8")
     told = "accepted, except the bound, which is solver-reported and was not proved again"
     for words, last in (("milp --form log", told), ("milp", "accepted"), ("boxes", "accepted")):
         assert main(["solve", str(question), "--engine", *words.split(), "--out", str(target)]) == 0
@@ -453,7 +452,7 @@ def test_answers_for_several_numbers_of_devices_say_what_is_told(tmp_path: Path,
 
 def test_a_forged_answer_for_one_number_of_devices_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question, target = tmp_path / "question.yaml", tmp_path / "answer.json"
-    question.write_text(FIXED, encoding="utf-8")
+    question.write_text(COUNTED, encoding="utf-8")
     assert main(["solve", str(question), "--engine", "boxes", "--out", str(target)]) == 0
     data = json.loads(target.read_text(encoding="utf-8"))
     data["parts"][0]["proof"] = None
@@ -556,7 +555,7 @@ def tiny(*settings: str) -> Instance:
 
 def batches() -> MultiScaleQuestion:
     settings = ["workload.global_batch=[32, 64, 128]", "cluster.devices=8"]
-    asked = read_again({"text": FIXED, "source": "question.yaml", "settings": settings}, "codesign")
+    asked = read_again({"text": COUNTED, "source": "question.yaml", "settings": settings}, "codesign")
     assert isinstance(asked, MultiScaleQuestion)
     return asked
 

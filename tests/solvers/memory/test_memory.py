@@ -29,7 +29,18 @@ from crossopt.solvers.family import solve
 from crossopt.solvers.memory import engines
 from crossopt.solvers.memory.chains import chain_of, chain_schedule
 from crossopt.solvers.memory.family import FAMILY
-from crossopt.solvers.memory.judge import BY_PLAIN, MemoryUse, Schedule, extra_units, judge, least_extra, prove, replay, units_of_tree
+from crossopt.solvers.memory.judge import (
+    BY_PLAIN,
+    ManyStatesError,
+    MemoryUse,
+    Schedule,
+    extra_units,
+    judge,
+    least_extra,
+    prove,
+    replay,
+    units_of_tree,
+)
 from crossopt.solvers.memory.rules import annealed, best_start, schedules_of_rules, sets_of_rules
 from crossopt.solvers.memory.rules import peak_of as peak_of_order
 from crossopt.solvers.proofs import MemoryLevels, RecomputableBound, Retained
@@ -496,8 +507,12 @@ def test_constant_nodes_are_those_of_every_batch() -> None:
 @pytest.mark.parametrize("seed", range(400 if FULL else 20))
 def test_drawn_questions_of_every_objective_have_the_best_value(seed: int) -> None:
     question = drawn_memory(seed)
+    try:
+        best = best_memory(question)
+    except ManyStatesError:
+        pytest.skip("trying everything takes minutes")
     for engine in ("auto", "retention"):
-        found, best = solved(question, engine), best_memory(question)
+        found = solved(question, engine)
         assert found.bound is None or found.bound <= best
         assert found.value is None or found.value >= best
         assert not found.proved or (inf if found.value is None else found.value) == best
