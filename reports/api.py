@@ -240,8 +240,8 @@ def evaluate(
 ) -> Evaluation:
     """Price one design of a joint-design question.
 
-    `design` gives values of the choices, of which none may be left open; or it is a design of an answer. What `read` returned is not read
-    again; a file is when it has changed.
+    `design` gives values of the choices, of which none may be left open; or it is a design of an answer, as an answer alone is. What
+    `read` returned is not read again; a file is when it has changed.
 
     Example:
         >>> design = {"tensor": 4, "pipeline": 1, "microbatch": 2, "recompute": "none"}
@@ -252,6 +252,8 @@ def evaluate(
     from crossopt.solvers.codesign.judge import evaluate_choices, evaluate_design, evaluate_single  # noqa: PLC0415
 
     asked = question if isinstance(question, Instance) and not settings else _opened(question, settings, workload)
+    if isinstance(question, Answer) and not settings and design is None:
+        design = question
     if isinstance(design, Answer | Evaluation):
         design = design.evaluation.design if isinstance(design, Answer) else design.design
     if isinstance(design, ChosenDesign):

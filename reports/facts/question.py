@@ -137,11 +137,3 @@ def _workload(instance: Instance) -> str:
         case Gemm():
             return f"{workload.name}: a product of {workload.rows:,} x {workload.depth:,} by {workload.depth:,} x {workload.columns:,}"
     return f"{workload.name}: {shape}; {workload.global_batch:,} samples a step in {workload.precision}"
-
-
-def batch_text(instance: Instance) -> str:
-    """What a step of a transformer takes; of other networks the row of the workload says it."""
-    workload = instance.workload
-    if not isinstance(workload, Transformer):
-        return ""
-    return f"{workload.global_batch:,} samples of {workload.sequence:,} tokens a step{' of a group' if instance.sites else ''}"

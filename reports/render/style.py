@@ -31,8 +31,8 @@ a{color:inherit}nav{margin:18px 0}.wide tbody th{white-space:normal;overflow-wra
 p{margin:8px 0}
 .lead{font-size:17px;color:var(--soft)}
 .answer{font-size:17px;line-height:1.35;font-weight:600}
-.verdict{margin:8px 0;font-size:15px;line-height:1.4}.verdict div{display:grid;grid-template-columns:112px minmax(0,1fr);column-gap:12px}
-.verdict div{padding:3px 0}.verdict dt{color:var(--soft)}.verdict dd{margin:0}.verdict dt,.verdict dd{overflow-wrap:anywhere}
+.verdict{margin:8px 0;font-size:15px;line-height:1.35}.verdict div{display:grid;grid-template-columns:112px minmax(0,1fr);column-gap:12px}
+.verdict div{padding:2px 0}.verdict dt{color:var(--soft)}.verdict dd{margin:0}.verdict dt,.verdict dd{overflow-wrap:anywhere}
 .first .proof{margin:12px 0 0}.first .proof .soft{font-size:13px}.first figure{margin:14px 0 0}.first p{margin:6px 0}
 @media screen and (min-width:900px){.drawn{display:grid;grid-template-columns:minmax(0,6fr) minmax(0,5fr);column-gap:32px}
 .drawn{align-items:start;align-content:start}}

@@ -74,6 +74,7 @@ def test_a_plan_of_an_answer_is_priced_by_its_settings_without_reading_the_quest
     assert plan["overlap"] == "data"  # what `both` comes to in one stage
     monkeypatch.setattr("crossopt.reports.api.read_question", None)
     assert crossopt.evaluate(question, {name: plan[name] for name in open_choices}).value == answer.value
+    assert crossopt.evaluate(answer).value == answer.value
 
 
 def test_engines_are_compared_and_answers_explained() -> None:

@@ -30,7 +30,7 @@ from crossopt.reports.facts.chip import (
     watts_of,
 )
 from crossopt.reports.facts.network import network_of
-from crossopt.reports.facts.question import QuestionText, batch_text, text_of_question
+from crossopt.reports.facts.question import QuestionText, text_of_question
 from crossopt.reports.facts.repriced import coverage_text, covered_text, doubt_text, likely_text, safer_text
 from crossopt.reports.facts.uses import Linearized, Term, saved_text, uses_of
 from crossopt.reports.render.width import page_width
@@ -825,7 +825,6 @@ def brief_of(context: Context, *, led: bool = False) -> Pairs:
         ("step time", f"{time_of(evaluation.step_time)}{f', {likely}' if likely else ''}{_range(question) if likely else ''}"),
         ("exchange", _sites_text(question.sites, evaluation.step_time)),
         ("speed", speed_text(context)),
-        ("batch", batch_text(question)),
         ("run", "" if question.goal is None else _run(question.goal, evaluation, led=led)),
         ("deadline", deadline_text(question.goal, evaluation.step_time, evaluation.likely, led=led)),
         ("rent", rent_text(question)),
