@@ -198,9 +198,7 @@ def kind_of_file(path: Path) -> str:
     Files that cannot be read, and unknown kinds, are left to the reader of joint designs, which reports them.
     """
     if path == STANDARD_INPUT and not standard_input().strip():
-        raise InstanceError(
-            name_of(path), [Fault(1, 1, "", "standard input is empty (pipe a question into it, such as by `crossopt validate - < FILE`)")]
-        )
+        raise InstanceError(name_of(path), [Fault(1, 1, "", "standard input is empty (give it a question: `- < FILE`)")])
     if path != STANDARD_INPUT and not path.suffix and not _exists(path) and not path.is_symlink():
         from crossopt.instances.catalogue.registry import shipped  # noqa: PLC0415 - for names that are mistyped
 

@@ -185,7 +185,7 @@ COMMANDS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("solve q.yaml --set cluster.failures=1", 3, ("a mapping is needed (with mean_time, checkpoint, restart)",)),
     ("solve q.yaml --set budget.memory=10GiB", 3, ("budget.memory: unknown key", "`cluster: {reserved_memory: 20 GiB}`")),
     ("grade 4", 2, ("the submission to assignment 4 is missing", "crossopt grade 4 FOLDER")),
-    ("solve -", 3, ("standard input is empty", "crossopt validate - < FILE")),
+    ("solve -", 3, ("standard input is empty", "give it a question: `- < FILE`")),
     ("check -", 3, ("standard input is empty", NEXT)),
     ("accuracy q.yaml", 3, ("this is a question, not a table of measured runs", NEXT)),
     ("import q.yaml", 3, ("this is a question, not a trace", NEXT)),
@@ -194,7 +194,7 @@ COMMANDS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("solve no.csv", 3, ("no.csv:1:1: there is no such file", "check the name")),
     ("evaluate empty.json", 3, ("empty.json:1:1: the document is empty", "key: value")),
     ("export no.yaml", 3, ("no.yaml:1:1: there is no such file",)),
-    ("validate /dev/stdin", 3, ("standard input is empty", "crossopt validate - < FILE")),
+    ("validate /dev/stdin", 3, ("standard input is empty", "give it a question: `- < FILE`")),
     ("accuracy -", 3, ("-:1:1: standard input is not read here", "name a file")),
     ("plan q.yaml --gpus 8xh100", 2, ("'q.yaml' is no model", "crossopt solve q.yaml")),
     (
