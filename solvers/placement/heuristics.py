@@ -643,7 +643,7 @@ def _exchanged(blocks: Blocks, machine: Machine, known: Ints, devices: list[int]
     inside = dict(zip(free.tolist(), on, strict=True))
     hint = {x: int(device[block] == i) for block, line in inside.items() for i, x in zip(devices, line, strict=True)}
     for row in model.constraints:
-        if isinstance(row, Linear) and row.terms[-1][0] < 0:  # a cut or the busiest is at least the sum of the other terms
+        if isinstance(row, Linear) and row.terms and row.terms[-1][0] < 0:  # a cut or the busiest is at least the sum of the other terms
             least = row.terms[-1][1]
             hint[least] = max(hint.get(least, 0), total(row.terms[:-1], hint))
     answer = backend("cpsat")(model, replace(spend, hint=None if violations(model, hint) else hint))

@@ -97,6 +97,14 @@ def test_exchanges_keep_the_memory_of_every_device() -> None:
     assert judge(asked, steps[-1]).value < 0.95 * judge(asked, start).value
 
 
+def test_exchanges_of_operators_without_weights_leave_rows_of_memory_empty() -> None:
+    of = random_graph(0, 6)
+    asked = question(replace(of, size=np.zeros(len(of))), 2, memory=8.0, contiguity="no")
+    start = np.ones(len(of), np.int64)
+    steps = [start, *rearranged(asked, start, 0, inf)]
+    assert judge(asked, steps[-1]).value == pytest.approx(brute_force(asked), rel=1e-6)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("seeds", [range(10, 40, 6), range(11, 40, 6)])
 def test_the_portfolio_finds_what_brute_force_finds(seeds: range) -> None:
