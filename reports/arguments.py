@@ -280,7 +280,7 @@ class _Parser(argparse.ArgumentParser):
 
     def _unknown(self, text: str) -> str:
         if not text.startswith("-"):
-            if Path(text).suffix in _FILES or Path(text).is_file():
+            if Path(text).suffix in _FILES:
                 return f"{text!r} is one file too many ({self.prog} takes one at a time)"
             return f"{text!r} is one argument too many (write a value without spaces, such as 30d; see `{self.prog} --help`)"
         name = text.partition("=")[0]

@@ -190,10 +190,14 @@ def plain_result(result: "Result[A, D]") -> dict[str, Any]:
     return to_file({"format": NEWEST}, result)
 
 
+_OF_CERTIFICATES = 1
+"""Their format, which no result has."""
+
+
 def result_in(data: object, answer: type[A], details: type[D], path: str = "") -> "Result[A, D]":
     """The result in plain data; a ValueError with the path of the fault if it is invalid."""
     refusal = f"this is not a result of format {NEWEST} (solve the question again: `crossopt solve FILE --out RESULT.json`)"
-    if isinstance(data, dict) and data.get("format") == 1 and isinstance(data.get("question"), str):
+    if isinstance(data, dict) and data.get("format") == _OF_CERTIFICATES and isinstance(data.get("question"), str):
         refusal = "this is a certificate, not a result (`python solvers/standalone.py FILE` verifies it)"
     return from_file(Result, data, {"format": NEWEST}, refusal, path, {"A": answer, "D": details})
 

@@ -229,7 +229,6 @@ _BY_START = (
     (b"\x7fELF", Content("a program")),
     (b"\x1f\x8b", Content("a file packed by gzip", "unpack it by `gunzip`")),
 )
-_CERTIFICATE = re.compile(rb'\s*\{\s*"kind"\s*:\s*"[a-z0-9_-]+"\s*,\s*"format"\s*:\s*\d+\s*,\s*"question"\s*:\s*"')
 _RESULT = re.compile(
     rb'\s*\{\s*(?:"kind"\s*:\s*"[a-z0-9_-]+"\s*,\s*"(?:instance|format|figures)"|"format"\s*:\s*\d+\s*,\s*"(?:instance|kind)")\s*:'
 )

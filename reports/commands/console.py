@@ -136,8 +136,8 @@ def refuse_overwriting(path: Path, read: Path, option: str = "--out") -> None:
     if _is_same(path, read):
         usage(f"{option} {path}: this file is read, and would be written over (name another file)")
     if read.suffix in _QUESTIONS and _is_file(path) and _is_file(read) and read.stat().st_size < _LARGEST_SCANNED:
-        named = re.findall(rf"[\w./-]*{re.escape(path.name)}", read.read_text(encoding="utf-8", errors="replace"))
-        if any(_is_same(path, read.parent / name) for name in named):
+        words = set(re.findall(r"[\w./-]+", read.read_text(encoding="utf-8", errors="replace")))
+        if any(_is_same(path, read.parent / word) for word in words if word.endswith(path.name)):
             usage(f"{option} {path}: {read} reads this file (name another file)")
 
 
