@@ -19,7 +19,7 @@ from tests.hunt import __main__ as hunt
 from tests.hunt import files, fronts, held, liars
 from tests.hunt.__main__ import PARTS, hunted
 from tests.hunt.corpus import VALIDATE, Original
-from tests.hunt.coverage import ALL, COLUMNS, options_of, table_of
+from tests.hunt.coverage import ALL, COLUMNS, options_of, sum_of, table_of, totals_of
 from tests.hunt.drawn import CHIPS, DRAWS, PLAIN
 from tests.hunt.extras import EXTRAS
 from tests.hunt.mutants import mutant
@@ -55,6 +55,19 @@ choices: {tensor: [1, 2], pipeline: 1, zero: [1, 3], overlap: data}
     columns = {column: Counter(dict.fromkeys(own, 50)) for column in COLUMNS}
     marked = {line.split("  ")[0] for line in table_of(columns).splitlines() if line.endswith("few")}
     assert marked == {*ALL} - own
+
+
+def test_what_several_runs_printed_is_added_up_and_an_option_compared_often_enough_in_all_of_them_is_not_marked() -> None:
+    logs = []
+    for compared in (20, 1_230):
+        columns = {column: Counter({ALL[0]: compared, ALL[1]: 24}) for column in COLUMNS}
+        sums = {"questions": 7, "compared": compared, "forged": 1_000, "files": 3, "findings": 1}
+        logs.append(table_of(columns) + totals_of(sums, {"full disk": 2, "sweep: clock": compared}, columns["compared"]))
+    *rows, faults, total = sum_of(logs).splitlines()
+    assert [row.split() for row in rows[1:3]] == [[ALL[0], *["1,250"] * 3], [ALL[1], *["48"] * 3, "few"]]
+    assert faults == "faults: 4 full disk, 1,250 sweep: clock"
+    few = f"{len(ALL) - 1:,} of {len(ALL):,} options were compared in fewer than 50 questions"
+    assert total == f"sums: 14 questions, 1,250 compared, 2,000 forged, 6 files, 1,254 faults, 2 findings; {few}"
 
 
 def test_each_rare_setting_of_joint_designs_is_taken_by_a_plain_question() -> None:

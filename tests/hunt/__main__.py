@@ -6,9 +6,9 @@ is answered or refused (`--only files`; seed N has the files of the seeds 4,000 
 and how many questions with each option of each kind were drawn, answered and compared; each finding is written to a file, and makes the
 end a failure.
 
-Two thirds of the time go to all parts in turn, the rest to those whose questions have the options that were compared too seldom. Of some
-seeds the one is taken whose question has most of these. A question follows from its part and its seed alone: `--only PART --seed SEED
---alone` asks it again.
+The time is shared by questions of all parts in turn, those that have the options which were compared too seldom, faults and files. Of some
+seeds the one is taken whose question has most of these options. A question follows from its part and its seed alone: `--only PART --seed
+SEED --alone` asks it again. `--sum LOG LOG` adds up what several runs printed.
 """
 
 import sys
@@ -24,7 +24,7 @@ from time import monotonic, process_time
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.memory.judge import ManyStatesError
 from tests.hunt.corpus import made
-from tests.hunt.coverage import COLUMNS, options_of, rarity, table_of
+from tests.hunt.coverage import COLUMNS, options_of, rarity, sum_of, table_of, totals_of
 from tests.hunt.drawn import APART, DRAWS, Draw, TooLargeError
 from tests.hunt.faults import FAULTS
 from tests.hunt.files import BATCH, Seen, hit_files, words_of
@@ -40,6 +40,9 @@ SEEDS, DRAWN, DRAWING, AS_IT_COMES = 64, 8, 0.25, 4
 questions no seed is preferred to another."""
 Table = dict[str, Counter[str]]
 PARTS = (*DRAWS, *SEARCHES, *LIES, *FAULTS, FILES)
+SELDOM = "seldom"
+SHARES = {"questions": 0.3, SELDOM: 0.28, "faults": 0.2, FILES: 0.22}
+"""Of the time."""
 
 
 @dataclass(slots=True)
@@ -72,7 +75,11 @@ def main() -> int:
     parser.add_argument("--only", choices=PARTS, action="append")
     parser.add_argument("--alone", action="store_true", help="ask the question of this seed alone, once")
     parser.add_argument("--findings", type=Path, default=Path("findings"))
+    parser.add_argument("--sum", type=Path, nargs="+", metavar="LOG", help="hunt nothing; add up what these runs printed")
     options = parser.parse_args()
+    if options.sum:
+        sys.stdout.write(sum_of(path.read_text(encoding="utf-8", errors="replace") for path in options.sum))
+        return 0
     names = options.only or list(PARTS)
     if options.alone:
         bags, table = _begun(names)
@@ -88,14 +95,20 @@ def _begun(names: list[str]) -> tuple[dict[str, Bag], Table]:
 
 
 def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path) -> dict[str, Bag]:
-    """All kinds in turns, a seed after the other."""
+    """All kinds in turns, a seed after the other; the next turn is of those who have had the least of their share of the time."""
     (bags, table), began = _begun(names), monotonic()
-    in_turn, of_worth = cycle(names), 0.0
+    groups = {
+        "questions": [name for name in names if name not in FAULTS and name != FILES],
+        SELDOM: [name for name in names if name in DRAWS or name in SEARCHES],
+        "faults": [name for name in names if name in FAULTS],
+        FILES: [name for name in names if name == FILES],
+    }
+    in_turn, spent = {group: cycle(members) for group, members in groups.items()}, {group: 0.0 for group in groups if groups[group]}
     with TemporaryDirectory() as work:
         while (start := monotonic()) - began < seconds:
-            name = max(names, key=lambda name: bags[name].worth)
-            preferred = of_worth < (start - began) / 3.0 and bags[name].worth > 0.0
-            name = name if preferred else next(in_turn)
+            group = min(spent, key=lambda group: spent[group] / SHARES[group])
+            name = max(groups[SELDOM], key=lambda name: bags[name].worth) if group == SELDOM else ""
+            name = name if name and bags[name].worth > 0.0 else next(in_turn[group])
             bag, before, gained = bags[name], process_time(), 0.0
             if name == FILES:
                 _files(Path(work), seed + bag.turns, began + seconds, folder, bag)
@@ -106,7 +119,7 @@ def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path
             bag.spent += process_time() - before
             bag.seconds += took
             bag.worth = (bag.worth + gained / max(took, 1e-3)) / 2.0
-            of_worth += took if preferred else 0.0
+            spent[group] += took
     _print(bags, seed, table)
     return bags
 
@@ -151,6 +164,13 @@ def _print(bags: dict[str, Bag], first: int, table: Table) -> None:
         sys.stdout.write(f"{name:<16} seeds {first} to {first + bag.turns - 1}: {words}\n{words_of(bag.seen) if name == FILES else ''}")
     if table["drawn"]:
         sys.stdout.write(table_of(table))
+    faults = sum((bag.said for name, bag in bags.items() if name in FAULTS), Counter[str]())
+    sums = sum((bag.said for name, bag in bags.items() if name not in FAULTS), Counter[str]())
+    sums = Counter({what: sums[what] for what in ("compared", "forged")})
+    sums["questions"] = sum(bag.questions for name, bag in bags.items() if name in DRAWS or name in SEARCHES)
+    sums["files"] = sum(bag.seen.files for bag in bags.values())
+    sums["findings"] = sum(len(bag.findings) for bag in bags.values())
+    sys.stdout.write(totals_of(sums, faults, table["compared"]))
 
 
 def _files(work: Path, seed: int, until: float, folder: Path, bag: Bag) -> None:
@@ -166,7 +186,7 @@ def _files(work: Path, seed: int, until: float, folder: Path, bag: Bag) -> None:
 def _asked(name: str, seed: int, random: Random) -> Counter[str]:
     """One question of a part, and what came of it."""
     if name in FAULTS:
-        return Counter(results=FAULTS[name](random))
+        return FAULTS[name](random)
     return LIES[name](seed, random)
 
 

@@ -6,6 +6,7 @@ from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from re import findall, fullmatch
 from typing import Any
 
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGES, Plan
@@ -202,6 +203,37 @@ def table_of(columns: Mapping[str, Counter[str]]) -> str:
         f"{option:<52}{drawn:>8,}{answered:>10,}{compared:>10,}{'' if compared >= NEEDED else '  few'}"
         for option, drawn, answered, compared in rows
     ]
-    few = sum(row[-1] < NEEDED for row in rows)
     head = f"{'option':<52}{COLUMNS[0]:>8}{COLUMNS[1]:>10}{COLUMNS[2]:>10}"
-    return "\n".join([head, *lines, f"{few} of {len(rows)} options were compared in fewer than {NEEDED} questions", ""])
+    return "\n".join([head, *lines, ""])
+
+
+SUMS = ("questions", "compared", "forged", "files", "faults", "findings")
+
+
+def totals_of(sums: Mapping[str, int], faults: Mapping[str, int], compared: Counter[str]) -> str:
+    """All that a run has done: how often what happened to a process, and the sums."""
+    told = {**sums, "faults": sum(faults.values())}
+    few = sum(compared[option] < NEEDED for option in ALL)
+    return (
+        f"faults: {', '.join(f'{count:,} {fault}' for fault, count in sorted(faults.items()))}\n"
+        f"sums: {', '.join(f'{told[what]:,} {what}' for what in SUMS)}; "
+        f"{few:,} of {len(ALL):,} options were compared in fewer than {NEEDED} questions\n"
+    )
+
+
+def sum_of(logs: Iterable[str]) -> str:
+    """The table and the sums of several runs of one tree, from what they printed."""
+    columns, sums, faults = {column: Counter[str]() for column in COLUMNS}, Counter[str](), Counter[str]()
+    for line in (line for log in logs for line in log.splitlines()):
+        head, _, rest = line.partition(": ")
+        if head in {"sums", "faults"}:
+            counts = findall(r"(\d[\d,]*) ([^,;]+)", rest.partition(";")[0])
+            (sums if head == "sums" else faults).update({what: _number(count) for count, what in counts})
+        elif (row := fullmatch(r"(.*?) +([\d,]+) +([\d,]+) +([\d,]+)(  few)?", line)) and row[1] in ALL:
+            for column, figure in zip(COLUMNS, row.groups()[1:], strict=False):
+                columns[column][row[1]] += _number(figure)
+    return table_of(columns) + totals_of(sums, faults, columns["compared"])
+
+
+def _number(figure: str) -> int:
+    return int(figure.replace(",", ""))

@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -44,7 +45,7 @@ LIMITED = (
 """Questions that are asked with a time limit."""
 
 
-def ended(random: Random) -> int:
+def ended(random: Random) -> Counter[str]:
     """A solve is ended at any moment, by any signal: no file, or a whole one that a check accepts."""
     name, sign = random.choice(QUESTIONS), random.choice((signal.SIGTERM, signal.SIGINT, signal.SIGKILL))
     with TemporaryDirectory() as folder:
@@ -56,10 +57,10 @@ def ended(random: Random) -> int:
         if "Traceback" in said:
             raise FindingError(f"{name} after {sign.name}: {said[-400:]}", {})
         _whole(random, target, f"{name} after {sign.name}")
-    return 1
+    return Counter((sign.name,))
 
 
-def unwritten(random: Random) -> int:
+def unwritten(random: Random) -> Counter[str]:
     """A disk that is full, a folder that is read-only, or an output that nobody reads: a sentence, and nothing half-written."""
     name, fault = random.choice(QUESTIONS[1:3]), random.choice(("full disk", "full output", "closed output", "small disk", "read-only"))
     with TemporaryDirectory() as folder:
@@ -78,10 +79,10 @@ def unwritten(random: Random) -> int:
         if left := [path.name for path in Path(folder).iterdir() if path != target]:
             raise FindingError(f"{name}, {fault}: {left} is left behind", {})
         _whole(random, target, name)
-    return 1
+    return Counter((fault,))
 
 
-def written_twice(random: Random) -> int:
+def written_twice(random: Random) -> Counter[str]:
     """Two of them write one file: it is one of both."""
     name = random.choice(QUESTIONS[1:3])
     with TemporaryDirectory() as folder:
@@ -92,10 +93,10 @@ def written_twice(random: Random) -> int:
         if not target.exists():
             raise FindingError(f"{name}: two wrote one file, and there is none", {})
         _whole(random, target, name)
-    return 1
+    return Counter(("two writers",))
 
 
-def limited(random: Random) -> int:
+def limited(random: Random) -> Counter[str]:
     """A command with a time limit ends by then, and a second or a twentieth later; nothing is counted where the machine was too busy."""
     name, seconds = random.choice(LIMITED), random.choice((0.3, 0.6, 1.0, 1.5))
     _server()  # which takes seconds to start
@@ -111,7 +112,7 @@ def limited(random: Random) -> int:
         if late and took - waited > seconds + max(1.0, 0.05 * seconds):
             raise FindingError(f"{name} in {seconds} s: it took {took:.2f} s, of which {waited:.2f} s something waited for a processor", {})
         _whole(random, target, f"{name} in {seconds} s")
-    return int(not late)
+    return Counter() if late else Counter(("time limit",))
 
 
 def _stalled() -> float:
@@ -136,7 +137,7 @@ REFUSED = 30
 HAPPENS = ("killed", "ended", "no room", "read-only", "two writers", "clock", "cut off", "stale lease")
 
 
-def swept(random: Random) -> int:
+def swept(random: Random) -> Counter[str]:
     """Something happens to a sweep, up to six times; each time one sentence, and afterwards the same command ends it, and all holds."""
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -155,7 +156,7 @@ def swept(random: Random) -> int:
                 raise FindingError(f"sweep after {faults}: {words[1]} ends with {running.returncode}: {said[-400:]}", {})
         if left := [path.name for path in (folder / "runs").rglob("*") if path.name.startswith(".crossopt-") and "killed" not in faults]:
             raise FindingError(f"sweep after {faults}: {left} is left behind", {})
-    return len(faults)
+    return Counter(f"sweep: {fault}" for fault in faults)
 
 
 def _happens(fault: str, random: Random, command: tuple[str, ...], store: Path) -> Iterator[str]:
@@ -275,7 +276,7 @@ def _whole(random: Random, target: Path, name: str) -> None:
         raise FindingError(f"{name}: what was written is refused: {said[-400:]}", data)
 
 
-FAULTS: dict[str, Callable[[Random], int]] = {
+FAULTS: dict[str, Callable[[Random], Counter[str]]] = {
     "ended": ended,
     "unwritten": unwritten,
     "written twice": written_twice,

@@ -18,7 +18,7 @@ from tests.hunt.mutants import lie
 from tests.solvers.codesign.editing import at, edits, leaves, remembering
 
 Data = dict[str, Any]
-SECONDS = 20.0
+SECONDS = 5.0
 """Of each engine, at most."""
 _KEPT_AS_ASKED = ("question",)
 """Where an edit asks another question, which has another best answer."""
