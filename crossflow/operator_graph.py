@@ -8,7 +8,9 @@ Multiply-adds are those of matrix products and convolutions, of the whole batch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import prod
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil, isqrt, prod
 
 import numpy as np
 
@@ -242,6 +244,68 @@ def einsum_sides(equation: str, operands: Sequence[Shape]) -> Sides:
         sides(letter for letter in second if letter not in first),
         sides(letter for letter in first if letter in second and letter in result),
     )
+
+
+# Folding (Kosaian, Phanishayee et al. 2021, ICML, "Boosting the Throughput and Accelerator Utilization of Specialized CNN Inference Beyond
+# Increasing Batch Size"): f samples are stacked along the channels of one. Inputs and outputs have f times the channels, all layers between
+# them sqrt(f) times, so that multiply-adds of a sample stay about the same, with f times fewer rows. They are rounded up, to multiples of
+# 8 where they were such: other widths would leave parts of a matrix engine's tiles empty.
+
+_FOLDED = frozenset(("convolution", "transposed convolution", "product"))
+_UNFOLDED = frozenset(("attention", "recurrent", "embedding"))
+
+
+def folded(graph: OperatorGraph, fold: int) -> OperatorGraph:
+    """The network that takes so many samples as one; a ValueError says which of its operators does not allow it."""
+    inside = _before_weights(graph)
+    wider: dict[str, Fraction] = dict.fromkeys(graph.inputs, Fraction(fold))
+    nodes, weights = list[Node](), dict[str, Weights]()
+    for node in graph.nodes:
+        taken = _taken_width(graph, node, wider)
+        made, product = taken, node.product
+        if product is not None:
+            if not node.weights or node.operator not in _FOLDED or product[3] != 1:
+                raise ValueError(f"{node.name!r} is no convolution of one group and no product with weights")
+            rows, depth, columns, count = product
+            most = _root_above(columns, fold) if inside.intersection(node.outputs) else fold * columns
+            made, product = Fraction(most, columns), (rows, ceil(depth * taken), most, count)
+        elif node.operator in _UNFOLDED:
+            raise ValueError(f"{node.name!r} is no convolution of one group and no product with weights")
+        wider |= dict.fromkeys(node.outputs, made)
+        for name in node.weights:
+            values = prod(graph.weights[name].shape) * made * (taken if product else 1)
+            weights[name] = Weights((ceil(values),), graph.weights[name].trained)
+        nodes.append(replace(node, product=product))
+    tensors = {name: _widened(shape, wider.get(name, Fraction(1))) for name, shape in graph.tensors.items()}
+    return replace(graph, tensors=tensors, weights=weights, nodes=tuple(nodes))
+
+
+def _before_weights(graph: OperatorGraph) -> set[str]:
+    """Tensors behind which there is another product with weights."""
+    found = set[str]()
+    for node in reversed(graph.nodes):
+        if node.product is not None or found.intersection(node.outputs):
+            found.update(node.inputs)
+    return found
+
+
+def _taken_width(graph: OperatorGraph, node: Node, wider: Mapping[str, Fraction]) -> Fraction:
+    """How many times its channels a node takes: where inputs were rounded apart, the mean over their values."""
+    if not node.inputs:
+        return Fraction(1)
+    sizes = [prod(graph.tensors[name]) for name in node.inputs]
+    return sum((wider[name] * size for name, size in zip(node.inputs, sizes, strict=True)), Fraction(0)) / (sum(sizes) or 1)
+
+
+def _root_above(columns: int, fold: int) -> int:
+    """The least multiple of 8 that is not below columns sqrt(fold), or the least whole number where the columns are no such multiple."""
+    step = 8 if columns % 8 == 0 else 1
+    return step * (isqrt((columns // step) ** 2 * fold - 1) + 1)
+
+
+def _widened(shape: Shape, wider: Fraction) -> Shape:
+    """The same batch with so many times the values."""
+    return (shape[0], ceil(prod(shape[1:]) * wider)) if shape else shape
 
 
 # Blocks that are repeated, such as the layers of a transformer or the residual blocks of one stage of a ResNet.

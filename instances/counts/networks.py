@@ -12,7 +12,7 @@ from typing import Annotated
 
 from crossopt.crossflow.fields import Choice, CountChoice, Doc, Duration, NonZero
 from crossopt.crossflow.operator_costs import Merging, batch_of, passes
-from crossopt.crossflow.operator_graph import OperatorGraph
+from crossopt.crossflow.operator_graph import OperatorGraph, folded
 from crossopt.instances.catalogue.entries import DeviceEntry
 from crossopt.instances.catalogue.formats import BITS, Device, Format, device_in
 from crossopt.instances.catalogue.registry import UnknownNameError, device_or_file
@@ -20,7 +20,7 @@ from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.written import Written
 from crossopt.instances.operators.graph_file import graph_in
 
-MOST_BATCH, MOST_BATCHES = 65_536, 64
+MOST_BATCH, MOST_BATCHES, MOST_FOLD = 65_536, 64, 16
 _USUAL_BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _WAITS = 2.0
 
@@ -33,6 +33,7 @@ class NetworkSection:
     latency: Annotated[Duration | None, NonZero(), Doc("the most that a request may take: the batch before it and its own")] = None
     formats: Annotated[tuple[Format, ...], Choice(), Doc("offered for the whole network, on devices that have a peak in them")] = ("bf16",)
     batches: Annotated[CountChoice, Doc("requests of a batch")] = _USUAL_BATCHES
+    folds: Annotated[CountChoice, Doc("requests stacked along the channels of one (FoldedCNN); 1: none")] = (1,)
     merging: Annotated[
         Merging, Doc("operators that run within the one before: batch norms behind convolutions, also activations, or none")
     ] = "activations"
@@ -49,7 +50,9 @@ class NetworkRun:
     rate: float
     """Requests a second."""
     utilisation: float
-    """Share of the peak in that format that multiply-adds reach."""
+    """Share of the peak in that format that multiply-adds of the network, as it stands unfolded, reach."""
+    fold: int = 1
+    """Requests that are stacked along the channels of one."""
 
     @property
     def latency(self) -> float:
@@ -82,14 +85,17 @@ def device_for(network: Network, entry: DeviceEntry, name: str) -> Device | None
 
 
 def runs_on(network: Network, device: Device) -> Iterator[NetworkRun]:
-    """All batches and formats that fit into the memory."""
-    section, own = network.section, batch_of(network.graph) or 1
+    """All batches, folds and formats that fit into the memory."""
+    section = network.section
+    graphs = {fold: folded(network.graph, fold) if fold > 1 else network.graph for fold in section.folds}
     for dtype, hardware in device.formats.items():
-        found = passes(network.graph, section.merging, [batch / own for batch in section.batches], BITS[dtype] / 8.0, hardware)
-        room = float(hardware.dram.capacity - hardware.reserved_memory)
-        for batch, time, memory in zip(section.batches, found.time.tolist(), found.memory.tolist(), strict=True):
-            if memory <= room:
-                yield NetworkRun(dtype, batch, time, batch / time, batch * network.work / time / float(hardware.throughput))  # type: ignore[arg-type]
+        room, peak = float(hardware.dram.capacity - hardware.reserved_memory), float(hardware.throughput)
+        for fold, graph in graphs.items():
+            own, batches = fold * (batch_of(graph) or 1), [batch for batch in section.batches if batch % fold == 0]
+            found = passes(graph, section.merging, [batch / own for batch in batches], BITS[dtype] / 8.0, hardware)
+            for batch, time, memory in zip(batches, found.time.tolist(), found.memory.tolist(), strict=True):
+                if memory <= room:
+                    yield NetworkRun(dtype, batch, time, batch / time, batch * network.work / time / peak, fold)  # type: ignore[arg-type]
 
 
 def best_run(network: Network, device: Device, soonest: bool = False) -> NetworkRun | None:
@@ -98,7 +104,7 @@ def best_run(network: Network, device: Device, soonest: bool = False) -> Network
     limit, runs = network.section.latency or inf, list(runs_on(network, device))
     if soonest:
         return min(runs, key=lambda run: run.time, default=None)
-    return max((run for run in runs if run.latency <= limit), key=lambda run: (run.rate, -run.batch), default=None)
+    return max((run for run in runs if run.latency <= limit), key=lambda run: (run.rate, -run.batch, -run.fold), default=None)
 
 
 def network_faults(name: str, section: NetworkSection, graph: OperatorGraph) -> Iterator[tuple[str, str]]:
@@ -110,9 +116,22 @@ def network_faults(name: str, section: NetworkSection, graph: OperatorGraph) -> 
         yield f"{where}.formats", "a format is needed (such as formats: [bf16, int8])"
     if not 1 <= len(section.batches) <= MOST_BATCHES or max(section.batches) > MOST_BATCH:
         yield f"{where}.batches", f"1 to {MOST_BATCHES} batches of up to {MOST_BATCH:,} are needed"
+    yield from _fold_faults(f"{where}.folds", section, graph)
     narrow = next((dtype for dtype in section.formats if BITS[dtype] < BITS["bf16"]), None)
     if narrow is not None and any(node.operator == "attention" for node in graph.nodes):
         yield f"{where}.formats", f"attention is not computed in {narrow} (take bf16 or fp16; `kind: layers` mixes formats)"
+
+
+def _fold_faults(where: str, section: NetworkSection, graph: OperatorGraph) -> Iterator[tuple[str, str]]:
+    if max(section.folds) > MOST_FOLD:
+        yield where, f"at most {MOST_FOLD} requests are folded into one"
+    elif odd := [fold for fold in section.folds if not any(batch % fold == 0 for batch in section.batches)]:
+        yield where, f"no batch is a multiple of {odd[0]} (add one to batches)"
+    elif max(section.folds) > 1:
+        try:
+            folded(graph, max(section.folds))
+        except ValueError as error:
+            yield where, f"{error} (leave folds out)"
 
 
 class PricedNetworks:

@@ -5,9 +5,10 @@ from fractions import Fraction
 from typing import Any
 
 from crossopt.instances.counts.fleet import FleetQuestion
+from crossopt.instances.counts.networks import NetworkRun
 from crossopt.instances.counts.shapes import InstancesQuestion
 from crossopt.instances.files.units import format_quantity, rounded_quantity
-from crossopt.reports.sheets.amounts import several
+from crossopt.reports.sheets.amounts import listed, several
 from crossopt.reports.sheets.sheet import (
     Breakdown,
     Column,
@@ -215,14 +216,21 @@ def _sent(question: FleetQuestion, answer: Fleet, kind: str) -> dict[str, Fracti
 def _network_rows(question: FleetQuestion, answer: Fleet) -> tuple[tuple[str, str], ...]:
     """Batch and format of each network where it is served."""
     return tuple(
-        (name, ", ".join(f"batch {question.runs[name, kind].batch} in {question.runs[name, kind].format} on {kind}" for kind in shares))
+        (name, ", ".join(f"{_run_text(question.runs[name, kind])} on {kind}" for kind in shares))
         for name, shares in answer.shares.items()
         if name in question.work
     )
 
 
+def _run_text(run: NetworkRun) -> str:
+    return f"batch {run.batch}{f' folded by {run.fold}' if run.fold > 1 else ''} in {run.format}"
+
+
 def _shared_notes(question: FleetQuestion, answer: Fleet) -> Iterator[str]:
-    """Of the kinds that serve several networks: what a request waits for where they share a device."""
+    """Networks that are folded, and what a request waits for where several share a device."""
+    served = [(name, question.runs[name, kind]) for name, shares in answer.shares.items() if name in question.work for kind in shares]
+    if folds := list(dict.fromkeys(name for name, run in served if run.fold > 1)):
+        yield f"{listed(folds)}: folded networks are trained anew, and what folding costs in quality is not priced"
     for kind in answer.devices:
         times = [question.runs[name, kind].time for name in question.work if kind in answer.shares.get(name, {})]
         if len(times) > 1:
@@ -238,6 +246,7 @@ def _runs(question: FleetQuestion) -> Section:
             names("device", [kind for _, kind in question.runs]),
             names("format", [run.format for run in runs]),
             counts("batch", [run.batch for run in runs]),
+            *((counts("fold", [run.fold for run in runs]),) if any(run.fold > 1 for run in runs) else ()),
             amounts("latency", [run.latency for run in runs], _time, "s"),
             Column("requests a second", tuple(f"{run.rate:,.0f}" for run in runs), tuple(run.rate for run in runs)),
             Column("utilisation", tuple(f"{run.utilisation:.1%}" for run in runs), tuple(run.utilisation for run in runs), "busy share"),

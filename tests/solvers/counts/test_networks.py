@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.operator_costs import columns_of, graph_costs, merged_nodes, passes
-from crossopt.crossflow.operator_graph import OperatorGraph
+from crossopt.crossflow.operator_costs import batch_of, columns_of, graph_costs, merged_nodes, passes
+from crossopt.crossflow.operator_graph import OperatorGraph, folded, values_in
 from crossopt.instances.catalogue.formats import BITS, Format, device_in
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.counts.fleet import FleetQuestion
@@ -73,6 +73,65 @@ def test_a_pass_at_a_batch_is_that_of_the_graph_of_this_batch(build: object) -> 
     for batch, time in zip((1, 2, 8), found.time.tolist(), strict=True):
         graph = build(batch)  # type: ignore[operator]
         assert time == pytest.approx(np.sum(graph_costs(columns_of(graph), 2.0, hardware).forward.time), rel=1e-12)
+
+
+def wide(batch: int, times: int, ends: int) -> OperatorGraph:
+    """`small` with so many times its inner channels, and so many times the channels of its input and output."""
+    net = Builder(batch, 32)
+    net.tensors["image"] = (batch, 3 * ends, 32, 32)
+    net.conv("stem", 64 * times, 7, 2, 3, norm=True)
+    net.relu("stem.relu")
+    bottleneck(net, "block", 64 * times, 2, first=True)
+    net.dense("fc", 100 * ends)
+    return net.graph("small")
+
+
+@pytest.mark.parametrize(("fold", "times"), [(1, 1), (4, 2), (9, 3)])
+def test_a_folded_network_is_the_one_that_is_built_so_wide(fold: int, times: int) -> None:
+    found, built = folded(small(1), fold), wide(1, times, fold)
+    assert [node.product for node in found.nodes] == [node.product for node in built.nodes]
+    for graph in (found, built):
+        assert batch_of(graph) == 1
+    assert [figures(found, name) for name in found.tensors] == [figures(built, name) for name in built.tensors]
+    assert (found.parameters, found.macs) == (built.parameters, built.macs)
+
+
+def figures(graph: OperatorGraph, name: str) -> int:
+    return values_in([name], graph.tensors)
+
+
+def test_folds_that_are_no_squares_are_rounded_up() -> None:
+    """sqrt(2) 64 = 90.5 channels are 96, and sqrt(3) 10 = 17.3 are 18."""
+    found = {node.name: node.product for node in folded(small(2), 2).nodes}
+    assert (found["stem"], found["fc"]) == ((2 * 16 * 16, 7 * 7 * 6, 96, 1), (2, found["fc"][1], 200, 1))  # type: ignore[index]
+    net = Builder(1, 32)
+    net.conv("odd", 10, 3)
+    net.dense("fc", 5)
+    assert [node.product for node in folded(net.graph("odd"), 3).nodes if node.product] == [(1024, 81, 18, 1), (1, 18432, 15, 1)]
+
+
+def test_folds_are_offered_and_taken_where_they_serve_more(tmp_path: Path) -> None:
+    """Four images in one make narrow layers wider: more requests a second, with the same proof."""
+    shipped = str(ROOT / "instances/counts/resnet50.json")
+    document: dict[str, object] = {
+        "classes": {"small": 1_000_000},
+        "networks": {"small": {"graph": shipped, "batches": [1, 4, 256]}},
+        "devices": {"h100-sxm": {"price": 2}},
+    }
+    plain = asked(tmp_path, document).runs["small", "h100-sxm"]
+    document["networks"]["small"]["folds"] = [1, 4]  # type: ignore[index]
+    question = asked(tmp_path, document)
+    run, found = question.runs["small", "h100-sxm"], solved(question)
+    assert (plain.fold, run.fold) == (1, 4)
+    assert run.rate > plain.rate
+    hardware = device_in_format("h100-sxm", "bf16")
+    alone = passes(folded(resnet50(1), 4), "activations", [run.batch / 4], 2.0, hardware).time
+    assert run.rate == pytest.approx(run.batch / alone[0], rel=1e-12)
+    rows = dict(fleet_sheet(question, found).brief())
+    assert rows["small"] == "batch 256 folded by 4 in bf16 on h100-sxm"
+    assert rows["note"].startswith("small: folded networks are trained anew")
+    family: object = FAMILY
+    assert found.proved and check(family, found, Path()).accepted  # type: ignore[arg-type]
 
 
 def drawn(seed: int) -> dict[str, object]:
@@ -184,6 +243,8 @@ def test_the_shipped_question_is_proved_and_checked() -> None:
         ({"networks": {"small": {"graph": "small.json", "latency": "1 us"}}}, "networks.small.latency: 1 us are asked, and h100-sxm"),
         ({"networks": {"small": {"graph": "small.json", "formats": ["fp4"]}}}, "networks.small.formats: no device has memory"),
         ({"networks": {"small": {"graph": "small.json", "formats": []}}}, "networks.small.formats: "),
+        ({"networks": {"small": {"graph": "small.json", "folds": [1, 3]}}}, "networks.small.folds: no batch is a multiple of 3"),
+        ({"networks": {"small": {"graph": "small.json", "folds": 25}}}, "networks.small.folds: at most 16 requests are folded"),
         ({"networks": {"small": {"graph": "small.json", "batches": 100_000}}}, "networks.small.batches: 1 to 64 batches of up to 65,536"),
         ({"devices": {"h100": {"price": 1}}}, "devices.h100: "),
         ({"devices": {"mine": {"price": 1, "hardware": "none.yaml"}}}, "none.yaml:1:1: there is no such file"),
