@@ -143,8 +143,9 @@ def _together(model: Model, known: Known, ends: list[Answer | BaseException], st
 
 _STARTING, _ANNEALING, _SWEEPING, _EXCHANGING = 0.1, 0.3, 0.75, 0.8
 """Shares of the time limit after which starts and bounds from single blocks end, then annealing, then other bounds, then exchanges."""
-_MODELLED, _SEARCHING = 30_000, 0.95
-"""Blocks times devices up to which an integer model is written; beyond, the share of the time limit after which the search ends."""
+_FEW, _MODELLED, _SEARCHING = 16, 30_000, 0.95
+"""Blocks up to which the integer model is asked before any exchanges; blocks times devices up to which one is written; beyond, the share of
+the time limit after which the search ends."""
 _LONGEST_SWEEP = 300.0
 """Seconds after which bounds along all blocks end where no time limit is given: the integer model has its turn."""
 _PRICING, _SHORTEST_PRICING, _LONGEST_PRICING = 0.3, 3.0, 100.0
@@ -239,7 +240,8 @@ def _start(run: Run, blocks: Blocks, limits: Limits, watch: Watch, began: float)
             watch(Progress("annealing", run.value, run.bound, run.answer))
     if len(blocks) > LARGE:
         return
-    until = 0.0 if question.contiguity == "convex" else began + _EXCHANGING * limits.seconds
+    alone = question.contiguity == "convex" or len(blocks) <= _FEW
+    until = 0.0 if alone else began + _EXCHANGING * limits.seconds
     with searching(question, run.known, limits.seed, until) as (exchanged, search):
         for bound, proof, placements in _bounds(run, blocks, limits, began):
             run.raise_bound(bound, proof)

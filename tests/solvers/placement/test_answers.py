@@ -1,9 +1,11 @@
 """Answers as users get them, and the judge behind them: published graphs proved, memory to the byte, stages, faults in words."""
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from math import inf
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -432,6 +434,26 @@ def test_the_bound_by_work_is_below_every_placement_and_met_where_work_can_be_sh
     shared = question(fine, 1 + seed % 3, seed % 2)
     rate = 0.5 / float(fine.cpu_time[0]) * (seed % 2)
     assert least_by_work(shared) == pytest.approx(100.0 / (1 + seed % 3 + rate), rel=1e-9)
+
+
+TIMES = (0.0, 1e-6, 0.1, 0.3, 0.7, 1.1, 3.3, 1e9, 1e15, inf)
+
+
+@every("seed", range(40))
+def test_the_bound_by_work_holds_for_times_that_lie_far_apart_and_operators_that_a_device_lacks(seed: int) -> None:
+    """Against every placement of single operators, in fractions; infinite only where one runs nowhere, or only where there is no device."""
+    random = Random(f"work {seed}")
+    nodes, accelerators, cpus = random.randint(1, 5), *random.choice([(0, 1), (0, 2), (1, 0), (1, 1), (2, 1), (1, 2)])
+    times = [[random.choice(TIMES) for _ in range(nodes)] for _ in range(2)]
+    asked = question(graph(np.array(times[0]), [], np.zeros(nodes), cpu=np.array(times[1])), accelerators, cpus, contiguity="no")
+    least = Fraction(-1)
+    for chosen in product(range(accelerators + cpus), repeat=nodes):
+        of = [times[int(device >= accelerators)][index] for index, device in enumerate(chosen)]
+        if inf not in of:
+            busy = max(sum((Fraction(time) for time, on in zip(of, chosen, strict=True) if on == device), Fraction(0)) for device in chosen)
+            least = busy if least < 0 else min(least, busy)
+    bound = least_by_work(asked)
+    assert bound == inf if least < 0 else bound <= least
 
 
 def test_many_blocks_have_an_answer_before_their_best_stages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
