@@ -39,6 +39,20 @@ def test_some_of_every_quick_kind_is_hunted_and_nothing_is_found(tmp_path: Path,
     assert (bags["strategies"].questions, bags["strategies"].findings) == (1, [])
 
 
+def test_a_question_that_does_not_end_is_found_and_the_next_ones_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hunt, "monotonic", count().__next__)
+    monkeypatch.setattr(hunt, "LONG", 0.05)
+    answers = iter((lambda: all(number for number in count(1)), lambda: True))
+    monkeypatch.setitem(hunt.LIES, "false infeasible", lambda seed, random: Counter(forged=next(answers)()))
+    bag = hunted(["false infeasible"], seconds=5, seed=1, edits=0, folder=tmp_path)["false infeasible"]
+    assert (bag.questions, bag.said["forged"]) == (1, 1)
+    assert bag.findings == ["false infeasible, seed 1: it has not ended after 0 s of the processor"]
+
+
+def test_of_a_trace_in_which_no_change_changes_anything_another_is_drawn() -> None:
+    assert DRAWS["changes of a trace"].question(700_025).names
+
+
 def test_the_options_of_a_question_are_counted_and_those_seldom_compared_marked() -> None:
     text = """\
 kind: codesign

@@ -11,6 +11,7 @@ seeds the one is taken whose question has most of these options. A question foll
 SEED --alone` asks it again. `--sum LOG LOG` adds up what several runs printed.
 """
 
+import signal
 import sys
 from argparse import ArgumentParser
 from collections import Counter
@@ -43,6 +44,8 @@ PARTS = (*DRAWS, *SEARCHES, *LIES, *FAULTS, FILES)
 SELDOM = "seldom"
 SHARES = {"questions": 0.3, SELDOM: 0.28, "faults": 0.2, FILES: 0.22}
 """Of the time."""
+LONG = 120.0
+"""Seconds of the processor after which a question hangs."""
 
 
 @dataclass(slots=True)
@@ -212,6 +215,8 @@ def _hunted_one(name: str, seed: int, random: Random, edits: int, table: Table) 
 def _one(name: str, seed: int, edits: int, folder: Path, bag: Bag, table: Table) -> float:
     """One question of a part; what it was worth for the table."""
     random, worth = Random(f"{name} {seed}"), 0.0
+    signal.signal(signal.SIGPROF, _late)
+    signal.setitimer(signal.ITIMER_PROF, LONG)
     try:
         said, worth = (
             _hunted_one(name, seed, random, edits, table) if name in DRAWS or name in SEARCHES else (_asked(name, seed, random), 0.0)
@@ -227,8 +232,14 @@ def _one(name: str, seed: int, edits: int, folder: Path, bag: Bag, table: Table)
     except Exception as error:  # noqa: BLE001 - whatever an engine or a check dies of is a finding too
         bag.findings.append(f"{name}, seed {seed}: {type(error).__name__}: {error}")
         sys.stdout.write(f"FOUND  {bag.findings[-1]}\n")
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
     sys.stdout.flush()
     return worth
+
+
+def _late(*_: object) -> None:
+    raise FindingError(f"it has not ended after {LONG:.0f} s of the processor", {})
 
 
 if __name__ == "__main__":

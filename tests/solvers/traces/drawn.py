@@ -1,7 +1,6 @@
 """Random questions about traces, small enough that every choice can be tried."""
 
 import json
-from functools import partial
 from itertools import product
 from math import inf
 from pathlib import Path
@@ -21,6 +20,8 @@ from crossopt.solvers.traces.benchmark.family import Runs
 from crossopt.solvers.traces.benchmark.family import judge as judge_runs
 from crossopt.solvers.traces.whatif.family import Changes, judge
 from tests.trace_steps import few_kernels
+
+_ATTEMPTS, _APART = 40, 10**9
 
 
 def random_trace(draw: Random, count: int) -> dict[str, Any]:
@@ -66,12 +67,15 @@ def changes(seed: int, most: int = 6) -> tuple[WhatIfQuestion, float]:
 
 
 def changes_question(seed: int, most: int = 6) -> WhatIfQuestion:
-    """Up to so many changes."""
+    """Up to so many changes; of a trace in which hardly any changes something, another is drawn."""
     draw = Random(seed)
     trace = random_trace(draw, draw.randint(4, 14))
     rows = list[dict[str, Any]]()
     for place in range(draw.randint(1, most)):
-        row = next(one for one in iter(partial(random_change, draw, f"c{place}"), None) if _says_something(one, trace))
+        drawn = (random_change(draw, f"c{place}") for _ in range(_ATTEMPTS))
+        row = next((one for one in drawn if _says_something(one, trace)), None)
+        if row is None:
+            return changes_question(seed + _APART, most)
         if place and draw.random() < 0.3:
             row["requires" if draw.random() < 0.5 else "excludes"] = [f"c{draw.randrange(place)}"]
         rows.append(row)
