@@ -42,8 +42,10 @@ questions no seed is preferred to another."""
 Table = dict[str, Counter[str]]
 PARTS = (*DRAWS, *SEARCHES, *LIES, *FAULTS, FILES)
 SELDOM = "seldom"
-SHARES = {"questions": 0.3, SELDOM: 0.28, "faults": 0.2, FILES: 0.22}
+SHARES = {"questions": 0.27, SELDOM: 0.27, "faults": 0.26, FILES: 0.2}
 """Of the time."""
+SHORT = 4
+"""Faults of one command in a round, where there is one sweep to which several happen."""
 LONG = 120.0
 """Seconds of the processor after which a question hangs."""
 
@@ -130,7 +132,8 @@ def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path
 def _turn(name: str, seed: int, edits: int, folder: Path, bag: Bag, table: Table) -> float:
     """One question, or several of a kind that is answered at once; what they were worth for the table."""
     draw, worth = DRAWS.get(name), 0.0
-    for one in [seed] if draw is None else range(seed * draw.often, (seed + 1) * draw.often):
+    often = draw.often if draw else SHORT if name in FAULTS and name != "swept" else 1
+    for one in range(seed * often, (seed + 1) * often):
         preferred = one if draw is None or one % AS_IT_COMES == 0 else _rarest(draw, one, bag, table)
         worth += _one(name, preferred, edits, folder, bag, table)
     return worth

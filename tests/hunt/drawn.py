@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import yaml
 
+from crossopt.crossflow.traces import KINDS
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.question import saved_single_scale
 from crossopt.instances.codesign.space import combinations, hardware_points
@@ -399,7 +400,7 @@ def formats_of_a_graph(seed: int) -> Any:  # noqa: ANN401
             rows = [f"{name},{one},{lost}" for name, row in losses.items() for one, lost in row.items()]
             (beside / "losses.csv").write_text("\n".join(("layer,format,quality", *rows, "")), encoding="utf-8")
             asks["quality_file"] = "losses.csv"
-    if random.random() < 0.3:
+    if random.random() < 0.6:
         asks["fixed"] = {random.choice(named): random.choice(formats)}
     problem = read_beside(asks).problem
     first = totals_of_rows(problem, tuple(0 for _ in problem.layers))
@@ -458,6 +459,11 @@ def chips_of_a_network(seed: int) -> Any:  # noqa: ANN401
         if random.random() < 0.3
     }
     return read_beside(asks)
+
+
+def changes_of_a_trace(seed: int) -> Any:  # noqa: ANN401
+    """Up to six changes; every other trace has kernels above all, which follow each other and can be fused."""
+    return changes_question(seed, kinds=(*KINDS, *["kernel"] * 20) if seed % 2 else KINDS)
 
 
 def drawn_embeddings(seed: int) -> EmbeddingsQuestion:
@@ -554,7 +560,7 @@ DRAWS = {
     "design": Draw("codesign", lambda seed: loosened(random_question(seed), seed), least_design, ("exhaustive", "boxes", "milp", "cpsat")),
     "moved design": Draw("codesign", lambda seed: loosened(offloading_question(seed), seed), least_design, ("exhaustive", "boxes", "milp")),
     "several designs": Draw("codesign", several_designs, least_design, ("exhaustive", "boxes", "auto")),
-    "design of a config": Draw("codesign", design_of_a_config, least_design, ("exhaustive", "boxes"), often=2, few=12),
+    "design of a config": Draw("codesign", design_of_a_config, least_design, ("exhaustive", "boxes"), often=2, few=12, extras=18),
     "any design": Draw("codesign", any_settings, least_design, ("exhaustive", "boxes", "auto", "milp", "cpsat")),
     "other design": Draw("codesign", lambda seed: any_question(seed, few=True), least_design, ("exhaustive", "boxes", "milp", "cpsat")),
     "rare options": Draw("codesign", plain_design, least_design, ("exhaustive", "boxes"), often=4, few=12, extras=24),
@@ -566,12 +572,12 @@ DRAWS = {
     "latency": Draw("placement", lambda seed: sample_at_random(5_000 + seed, nodes=5, places=2 + seed % 2), tried),
     "strategies": Draw("sharding", strategies, lambda question: _or_none(least(question.problem)), ("auto", "exhaustive", "milp", "cpsat")),
     "strategies of a model": Draw("sharding", strategies_of_a_model, least_strategies, ("auto", "milp")),
-    "layers": Draw("layers", lambda seed: _again(layers_in_words, seed), lambda question: best_of_all(question)[0], often=8),
+    "layers": Draw("layers", lambda seed: _again(layers_in_words, seed), lambda question: best_of_all(question)[0], often=32),
     "chips of a network": Draw("layers", lambda seed: _again(chips_of_a_network, seed), lambda question: best_of_all(question)[0], often=4),
-    "formats": Draw("layers", lambda seed: _again(formats_of_a_graph, seed), lambda question: best_of_all(question)[0], often=4),
-    "instances": Draw("instances", drawn_instances, best_instances, ("auto", "program", "bisection", "highs", "cpsat"), often=4),
-    "fleet": Draw("fleet", fleet_of_a_file, best_fleet, ("auto", "tree"), often=8),
-    "serving": Draw("serving", lambda seed: serving_question(drawn_workers(Random(f"serving {seed}"))), least_serving, often=8),
+    "formats": Draw("layers", lambda seed: _again(formats_of_a_graph, seed), lambda question: best_of_all(question)[0], often=16),
+    "instances": Draw("instances", drawn_instances, best_instances, ("auto", "program", "bisection", "highs", "cpsat"), often=16),
+    "fleet": Draw("fleet", fleet_of_a_file, best_fleet, ("auto", "tree"), often=32),
+    "serving": Draw("serving", lambda seed: serving_question(drawn_workers(Random(f"serving {seed}"))), least_serving, often=32),
     "serving of a model": Draw("serving", lambda seed: _again(serving_of_a_model, seed), least_serving, often=4),
     "accelerator": Draw("accelerator", lambda seed: _again(drawn_accelerator, seed), least_of_everything, nearness=1e-9, often=8),
     "accelerator by objective": Draw(
@@ -589,21 +595,21 @@ DRAWS = {
     "memory of a graph": Draw("memory", lambda seed: _again(memory_of_a_graph, seed), best_memory, often=4, extras=0),
     "tables of a file": Draw("embeddings", lambda seed: _few_ways(tables_of_a_file, seed), least_embeddings, ("auto", "search"), often=4),
     "memory beside transfers": Draw(
-        "memory", lambda seed: _again(memory_beside_transfers, seed), best_memory, ("auto", "retention"), often=4, extras=0
+        "memory", lambda seed: _again(memory_beside_transfers, seed), best_memory, ("auto", "retention"), often=16, extras=0
     ),
-    "memory of regions": Draw("memory", drawn_regions, best_regions, often=4, extras=0),
+    "memory of regions": Draw("memory", drawn_regions, best_regions, often=16, extras=0),
     "memory": Draw("memory", drawn_memory, best_memory, ("auto", "retention"), often=8),
     "embedding tables": Draw("embeddings", drawn_embeddings, least_embeddings, ("auto", "search"), often=4),
     "nodes for embedding tables": Draw("embeddings", drawn_systems, least_of_systems, ("auto",), often=4, extras=3),
-    "chain": Draw("chain", chain_question, least_by_every_plan, often=8),
-    "chain of a profile": Draw("chain", chain_of_a_profile, least_by_every_plan, often=4),
+    "chain": Draw("chain", chain_question, least_by_every_plan, often=32),
+    "chain of a profile": Draw("chain", chain_of_a_profile, least_by_every_plan, often=32),
     "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12, often=8),
-    "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12, often=8),
-    "bandwidths": Draw("network", catalogue_question, least_bandwidths, nearness=1e-12, often=8),
+    "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12, often=16),
+    "bandwidths": Draw("network", catalogue_question, least_bandwidths, nearness=1e-12, often=16),
     "ordered chunks": Draw("collective", chunks_question, least_chunks, ("auto", "search"), often=8),
     "chunks of files": Draw("collective", chunks_of_files, least_chunks, ("auto", "search"), often=4),
-    "sends": Draw("synthesis", sends_question, least_sends, often=8),
-    "changes of a trace": Draw("what-if", changes_question, least_of_all, ("auto", "enumerate"), often=8),
+    "sends": Draw("synthesis", sends_question, least_sends, often=32),
+    "changes of a trace": Draw("what-if", changes_of_a_trace, least_of_all, ("auto", "enumerate"), often=8),
     "benchmark": Draw(
         "benchmark", lambda seed: kernels_question(seed, kinds=seed % 3 == 0), least_kernels, ("auto", "exhaustive"), often=8
     ),

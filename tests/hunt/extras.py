@@ -83,6 +83,7 @@ _TRANSFORMERS = (
     *("shared_experts=1", "expert_groups=2", "dense_layers=1", "window=128", "qk_norm=true", "norms=4", "parallel_blocks=true"),
     *("sinks=true", "attention_cap=true", "logit_cap=true", "prediction_layers=1"),
 )
+_FREE = "hardware=null ; available=null ; chip={technology: accelerator-7nm, choices: {compute_area: [300 mm^2, 440 mm^2]}}"
 _SPLITS = ("", "split: [rows-columns, inner], ", "split: inner, rows: [1, 2], ")
 _LSTM = "{layers: 2, hidden: 512, vocabulary: 1000, sequence: 8, gates: 4"
 _WORKLOADS = (
@@ -133,7 +134,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "dimensions.0.options=null ; dimensions.0.bandwidth=50 GB/s",
         "dimensions.0.options=null ; dimensions.0.at_least=50 GB/s ; dimensions.0.at_most=50 GB/s",
         "objective=time",
-        "objective=time_cost ; budget.total=null ; budget.cost=null ; budget.at_least=20 GB/s",
+        "dimensions.0.options=null ; dimensions.0.bandwidth=50 GB/s ; objective=time_cost ; budget={at_least: 20 GB/s}",
         "dimensions.0.options={from: 10 GB/s, to: 90 GB/s, step: 40 GB/s}",
     ),
     "collective": (
@@ -145,6 +146,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         *("changes.0.kinds=[kernel, copy, collective]", "changes.0.kinds=[host, gap, wait]", "budgets.days=3"),
         *(f"changes.0={{name: c0, transform: cuda-graph, pattern: '*', longest_gap: {gap} ns, days: 1}}" for gap in (3, 9)),
         "changes.0={name: c0, transform: unwait, pattern: '*', days: 1}",
+        "changes.0={name: c0, transform: fuse, pattern: '*', factor: 0.7, days: 1}",
         *("budgets.memory=2 GiB", "budgets.money=3 USD", "objective=days ; target=90 ns", "objective=money ; target=90 ns"),
     ),
     "benchmark": (
@@ -189,14 +191,19 @@ EXTRAS: dict[str, tuple[str, ...]] = {
             "choices.shapes=any",
             "choices.weights=fp4",
         ),
-        *("objective=energy", "chip.kinds=2"),
+        f"{_FREE} ; objective=energy",
+        f"{_FREE} ; chip.kinds=2 ; objective=devices ; choices.mode=apart",
         *("requests.cached=200", "requests.cached=40 ; requests.input=300", "engine=eager"),
         "requests=null ; classes={short: {input: 300, output: 2, rate: 5, cached: 50}} ; objective=devices",
         "hardware=[h100-sxm, h200] ; available={h100-sxm: 2, h200: 3} ; rent=null ; rents={h100-sxm: 3 USD, h200: 4 USD} ; objective=cost",
-        *("chip.choices.compute_power=[150 W, 300 W]", "chip.choices.l2_area=[20 mm^2, 60 mm^2]", "chip.choices.dies=[1, 2]"),
-        *("chip.choices.network_area=[4 mm^2, 8 mm^2]", "chip.choices.node_network_area=[4 mm^2, 8 mm^2]", "chip.budget.die_area=700 mm^2"),
-        *("chip.budget.power=500 W", "chip.budget.package_area=3000 mm^2", "chip.budget.reticle=600 mm^2"),
-        "chip.budget.power_density=1 W/mm^2",
+        *(
+            f"{_FREE} ; chip.{setting}"
+            for setting in (
+                *("choices.compute_power=[150 W, 300 W]", "choices.l2_area=[60 mm^2, 77 mm^2]", "choices.dies=[1, 2]"),
+                *("choices.network_area=[4 mm^2, 8 mm^2]", "choices.node_network_area=[4 mm^2, 8 mm^2]", "budget.die_area=700 mm^2"),
+                *("budget.power=500 W", "budget.package_area=3000 mm^2", "budget.reticle=600 mm^2", "budget.power_density=1 W/mm^2"),
+            )
+        ),
     ),
     "accelerator": (
         *(

@@ -1,6 +1,6 @@
 """What may happen to a process: it is told to end, killed, or cannot write. An answer that is there afterwards is whole and holds.
 
-A fifth of the commands are new processes; the others are forked from one that has loaded everything, and so begin at once.
+A tenth of the commands are new processes; the others are forked from one that has loaded everything, and so begin at once.
 """
 
 import json
@@ -36,7 +36,7 @@ LONG = 120.0
 """Seconds after which something hangs, at half of which a processor was free."""
 
 
-REAL = 0.2
+REAL = 0.1
 """How many of the commands are new processes."""
 LIMITED = (
     *("gpt3-175b-pathfinding-large", "small", "two-models-one-chip", "llama3-405b-1024xh100", "placement/gpt3-13b-on-8"),
@@ -134,20 +134,24 @@ engines: [expert]
 """
 REFUSED = 30
 """The exit code of a check that refuses."""
-HAPPENS = ("killed", "ended", "no room", "read-only", "two writers", "clock", "cut off", "stale lease")
+HAPPENS = ("killed", "ended", "no room", "read-only", "two writers")
+"""What happens to a sweep while it runs."""
+SPOILED = ("clock", "cut off", "stale lease")
+"""What happens to its files before."""
 
 
 def swept(random: Random) -> Counter[str]:
-    """Something happens to a sweep, up to six times; each time one sentence, and afterwards the same command ends it, and all holds."""
+    """Things happen to a sweep and its files; each time one sentence, and afterwards the same command ends it, and all holds."""
     with TemporaryDirectory() as name:
-        folder = Path(name)
+        folder, faults = Path(name), list[str]()
         (folder / "study.yaml").write_text(STUDY, encoding="utf-8")
         command = ("sweep", str(folder / "study.yaml"), "--store", str(folder / "runs"), "--workers", random.choice("1112"))
-        faults = [random.choice(HAPPENS) for _ in range(random.randint(2, 6))]
-        for fault in faults:
-            for said in _happens(fault, random, command, folder / "runs"):
+        for _ in range(random.randint(2, 5)):
+            faults += [fault for fault in SPOILED if random.random() < 0.5 and _spoils(fault, random, folder / "runs")]
+            faults.append(random.choice(HAPPENS))
+            for said in _happens(faults[-1], random, command, folder / "runs"):
                 if "Traceback" in said or "internal error" in said or "standard output" in said:
-                    raise FindingError(f"sweep, {fault} of {faults}: {said[-400:]}", {})
+                    raise FindingError(f"sweep, {faults}: {said[-400:]}", {})
         for words in (command, ("sweep", "check", str(folder / "runs"))):
             running = _started(random, *words)
             said = _finished(running, f"{words[1]} after {faults}")
@@ -159,22 +163,29 @@ def swept(random: Random) -> Counter[str]:
     return Counter(f"sweep: {fault}" for fault in faults)
 
 
-def _happens(fault: str, random: Random, command: tuple[str, ...], store: Path) -> Iterator[str]:
-    """What a sweep says to which this happens."""
+def _spoils(fault: str, random: Random, store: Path) -> bool:
+    """Whether there are files to which this happens."""
     files = [path for path in store.rglob("*") if path.is_file()] if store.exists() else []
+    if not files:
+        return False
     if fault == "clock":  # files of a clock that went ahead or back
         for path in files:
             moment = time() + random.uniform(-1e6, 1e6)
             os.utime(path, (moment, moment))
-    elif fault == "cut off" and files:
+    elif fault == "cut off":
         path = random.choice(files)
         path.write_bytes(path.read_bytes()[: random.randrange(path.stat().st_size + 1)])
-    elif fault == "stale lease" and files:
+    else:
         key = random.choice([path.name.partition(".")[0] for path in files])
         (store / "running").mkdir(exist_ok=True)
         (store / "running" / f"{key}.json").write_bytes(random.choice([b"", b"{", b'{"host": "elsewhere", "pid": 1, "start": "?"}']))
         os.utime(store / "running" / f"{key}.json", (0, 0))
-    elif fault == "read-only" and store.exists():
+    return True
+
+
+def _happens(fault: str, random: Random, command: tuple[str, ...], store: Path) -> Iterator[str]:
+    """What a sweep says to which this happens."""
+    if fault == "read-only" and store.exists():
         _mode(store, 0o555)
     limit = random.choice((20, 100, 500, 2_000, 8_000)) if fault == "no room" else None
     if fault == "read-only":

@@ -27,11 +27,13 @@ from crossopt.solvers.codesign.linear.whole import HERE, MOST_ROWS, TANGENT, Res
 from crossopt.solvers.family import solve
 from crossopt.solvers.proofs import Exact, Relaxation, WholeProof
 from tests.hunt.drawn import LOOSE, Drawn, TooLargeError, fewer
-from tests.hunt.held import SECONDS, Data, FindingError, accepted, data_of
+from tests.hunt.held import Data, FindingError, accepted, data_of
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
 
 ASKED = Relaxation("highs 1.0", 1, 1, "strong", 1)
+SECONDS = 20.0
+"""In which a tree is looked for; without one there is no lie."""
 OBJECTIVES = ("energy_per_token", "rated_energy_per_token", "cost_per_token", "power", "die_area")
 SLOW = """\
 kind: codesign

@@ -13,10 +13,10 @@ from tests.solvers.accelerator.drawn import question_of
 _PARTS = {
     "compute_area": ["320 mm^2", "400 mm^2"],
     "compute_power": ["120 W", "200 W"],
-    "l1_area": ["10 mm^2", "20 mm^2"],
+    "l1_area": ["20 mm^2", "30 mm^2"],
     "l2_area": ["30 mm^2", "60 mm^2"],
-    "l2_power": ["10 W", "30 W"],
-    "registers_area": ["10 mm^2", "20 mm^2"],
+    "l2_power": ["60 W", "110 W"],
+    "registers_area": ["30 mm^2", "40 mm^2"],
     "hbm_power": ["30 W", "70 W"],
     "hbm_stacks": [2, 5],
 }
@@ -37,14 +37,15 @@ def transformer_on_chips(seed: int) -> AcceleratorQuestion:
     asks |= {"passes": "forward"} if random.random() < 0.3 else {}
     asks |= {"tensor": [1, 2]} if asks["devices"] > 1 and random.random() < 0.6 else {}
     if random.random() < 0.6:
-        parts = random.sample(sorted(_PARTS), random.randint(1, 4))
-        asks["technology"] = {"name": random.choice(("accelerator-7nm", "accelerator-4nm")), **{name: _PARTS[name] for name in parts}}
+        parts = {name: _PARTS[name] for name in random.sample(sorted(_PARTS), random.randint(1, 3))}
+        small = {"compute_area": "320 mm^2", "compute_power": "120 W"} if random.random() < 0.7 else {}  # which leaves room for other parts
+        asks["technology"] = {"name": random.choice(("accelerator-7nm", "accelerator-4nm")), **small, **parts}
         asks["technology"] |= {name: limit for name, limit in _LIMITS.items() if random.random() < 0.4}
         asks["objective"] = random.choice(("time", "time", "energy", "area"))
         asks |= {"time_limit": f"{10 ** random.uniform(-4, -2):.6f} s"} if asks["objective"] == "area" or random.random() < 0.3 else {}
     else:
         asks["chips"] = {"tensor_cores": [1, 2], "vector_cores": 1, "width": [4, 16], "depth": 8, "buffer": 2, "least_share": 0}
-    if "technology" not in asks and random.random() < 0.4:
+    if "technology" not in asks and random.random() < 0.6:
         asks["networks"] = {"first": {"transformer": shape}, "second": {"transformer": {**shape, "layers": 1}}}
     else:
         asks["transformer"] = shape

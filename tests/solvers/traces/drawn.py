@@ -1,6 +1,7 @@
 """Random questions about traces, small enough that every choice can be tried."""
 
 import json
+from collections.abc import Sequence
 from itertools import product
 from math import inf
 from pathlib import Path
@@ -24,10 +25,10 @@ from tests.trace_steps import few_kernels
 _ATTEMPTS, _APART = 40, 10**9
 
 
-def random_trace(draw: Random, count: int) -> dict[str, Any]:
+def random_trace(draw: Random, count: int, kinds: Sequence[str] = KINDS) -> dict[str, Any]:
     """Operations on a thread and two streams, edges forward in any order of reasons."""
     operations = [
-        (draw.choice("abcd"), draw.choice(KINDS), draw.choice(("thread", "one", "two")), draw.randint(0, 40)) for _ in range(count)
+        (draw.choice("abcd"), draw.choice(kinds), draw.choice(("thread", "one", "two")), draw.randint(0, 40)) for _ in range(count)
     ]
     pairs = [(one, two) for two in range(count) for one in range(two) if draw.random() < 0.35]
     edges = [(one, two, draw.choice(EDGES)) for one, two in pairs]
@@ -66,16 +67,16 @@ def changes(seed: int, most: int = 6) -> tuple[WhatIfQuestion, float]:
     return question, least_of_all(question)
 
 
-def changes_question(seed: int, most: int = 6) -> WhatIfQuestion:
+def changes_question(seed: int, most: int = 6, kinds: Sequence[str] = KINDS) -> WhatIfQuestion:
     """Up to so many changes; of a trace in which hardly any changes something, another is drawn."""
     draw = Random(seed)
-    trace = random_trace(draw, draw.randint(4, 14))
+    trace = random_trace(draw, draw.randint(4, 14), kinds)
     rows = list[dict[str, Any]]()
     for place in range(draw.randint(1, most)):
         drawn = (random_change(draw, f"c{place}") for _ in range(_ATTEMPTS))
         row = next((one for one in drawn if _says_something(one, trace)), None)
         if row is None:
-            return changes_question(seed + _APART, most)
+            return changes_question(seed + _APART, most, kinds)
         if place and draw.random() < 0.3:
             row["requires" if draw.random() < 0.5 else "excludes"] = [f"c{draw.randrange(place)}"]
         rows.append(row)
