@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
+from pickle import HIGHEST_PROTOCOL, dumps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -103,6 +104,8 @@ def _moves(sharding: Sharding, what: str, layers: Real) -> Mask:
 
 _BLOCK = 1 << 15
 """Number of costs computed together, small enough for all intermediate arrays to fit the processor's cache."""
+_FEW, _KEPT = 256, 256
+"""Most plans and devices of a table of costs that is kept, some 100 kB with its question; and the number of such tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,25 @@ def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans
 
 
 def spent(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Spent:
-    """Step times and energies without memory, for plans already known to fit."""
+    """Step times and energies without memory, for plans already known to fit. Few of them are kept: searches, baselines and checks look
+    at the same ones."""
+    if len(plans) + devices_in(hardware) > _FEW:
+        return _spent(model, hardware, cluster, plans)
+    key = dumps((model, hardware, cluster, plans), HIGHEST_PROTOCOL)
+    found = _known.get(key)
+    if found is None:
+        found = _spent(model, hardware, cluster, plans)
+        found.step_time.flags.writeable = found.energy.flags.writeable = False
+        if len(_known) >= _KEPT:
+            _known.clear()
+        _known[key] = found
+    return found
+
+
+_known: dict[bytes, Spent] = {}
+
+
+def _spent(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Spent:
     shape = (len(plans), devices_in(hardware))
     times, energies = np.empty(shape), np.empty(shape)
     tables = _tables(model, hardware, cluster, plans)

@@ -587,6 +587,7 @@ ALLOWED: dict[str, str] = {
     "objective.py: memory_of: len(plans)": "no plans have no memory",
     "objective.py: combined: np.isfinite(found[finite]).all()": _REFUSED,
     "objective.py: values: prices.step_time.shape": "the shape to fill",
+    "transformer.py: spent: len(plans)": "whether the costs are kept",
 }
 POWERS = {"accelerator.py", "dies.py", "hardware.py", "plan.py", "technology.py", "voltage.py", "kernels/lstm.py"}
 """Where `**` is of constants, or of one device or technology, which are numbers for everybody; everywhere else `arrays.power` is."""
