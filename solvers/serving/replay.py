@@ -92,10 +92,6 @@ class _Slots:
     taken: int = 1
     """Prompts that are computed, of groups each."""
 
-    @property
-    def load(self) -> int:
-        return len(self.ends) + len(self.waiting)
-
 
 def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, seed: int = 0) -> Replayed | None:
     """Percentiles of the plan's latencies at the rate that is asked for, or near its own; None for stated workers.
@@ -281,16 +277,19 @@ def _prefills(question: ServingQuestion, shape: Shape, one: RequestClass) -> lis
     return list(zip(np.asarray(times.prefill).tolist(), np.asarray(times.slowest_stage).tolist(), strict=True))
 
 
-def _slots(question: ServingQuestion, shape: Shape) -> _Slots:
-    """An idle worker."""
-    load = priced(question, [shape])[0].load
-    within = most_within(loads_of(load), question.tpot) if load else shape.batch
-    return _Slots(_prices(question, shape, shape.batch), shape.batch, max(within, 1))
+def _idle(question: ServingQuestion, workers: Sequence[Copies]) -> list[_Slots]:
+    """Idle workers; those of one shape share its seconds of steps."""
+    own = list[_Slots]()
+    for shape, count in ((copies.shape, copies.count) for copies in workers):
+        load, prices = priced(question, [shape])[0].load, _prices(question, shape, shape.batch)
+        within = most_within(loads_of(load), question.tpot) if load else shape.batch
+        own += [_Slots(prices, shape.batch, max(within, 1)) for _ in range(count)]
+    return own
 
 
 def _together(question: ServingQuestion, workers: Sequence[Copies], requests: list[_Request]) -> None:
     """Fill in first and last tokens of all requests on workers that do both."""
-    own = [_slots(question, copies.shape) for copies in workers for _ in range(copies.count)]
+    own = _idle(question, workers)
     for number, request in enumerate(requests):
         for worker in own:
             _run(worker, request.arrived, requests)
@@ -301,7 +300,7 @@ def _together(question: ServingQuestion, workers: Sequence[Copies], requests: li
 
 def _emptiest(own: Sequence[_Slots]) -> _Slots:
     """The worker with the fewest requests for those within its limit: under load each takes its share of the rate."""
-    return min(own, key=lambda worker: (worker.load + 1) / worker.within)
+    return min(own, key=lambda worker: (len(worker.ends) + len(worker.waiting) + 1) / worker.within)
 
 
 def _run(worker: _Slots, until: float, requests: list[_Request]) -> None:
@@ -363,22 +362,22 @@ def _apart(question: ServingQuestion, workers: Sequence[Copies], requests: list[
         at, kind = heappop(free)
         start = max(at, requests[index].arrived)
         latest = min(index + first[kind].shape.batch, len(requests))
-        group = [number for number in range(index, latest) if requests[number].arrived <= start]
-        latency, busy = map(max, zip(*(times[kind][requests[number].kind][len(group) - 1] for number in group), strict=True))
-        for number in group:
-            ready.append((start + latency + sent[kind][requests[number].kind], number))
+        end = next((number for number in range(index, latest) if requests[number].arrived > start), latest)
+        of_kinds = {request.kind for request in requests[index:end]}
+        latency, busy = map(max, zip(*(times[kind][own][end - index - 1] for own in of_kinds), strict=True))
+        ready += [(start + latency + sent[kind][requests[number].kind], number) for number in range(index, end)]
         heappush(free, (start + busy, kind))
-        index += len(group)
+        index = end
     second = [copies for copies in workers if copies.shape.role == "decode"]
-    own = [_slots(question, copies.shape) for copies in second for _ in range(copies.count)]
-    _decode_all(own, ready, requests)
+    _decode_all(_idle(question, second), ready, requests)
 
 
 def _decode_all(own: Sequence[_Slots], ready: Sequence[tuple[float, int]], requests: list[_Request]) -> None:
     """Send prompts that are ready to decode workers, and fill in their first and last tokens."""
     for at, number in sorted(ready):
         for worker in own:
-            _decode(worker, at, requests)
+            if worker.now < at and (worker.ends or worker.waiting):  # most of many have nothing to do between two prompts
+                _decode(worker, at, requests)
         _emptiest(own).waiting.append((at, number))
     for worker in own:
         _decode(worker, inf, requests)
