@@ -158,10 +158,10 @@ def places_for(values: Sequence[Fraction], most: Fraction) -> int:
 
 
 def unshared(place: str, names: str, unit: str, values: Collection[Fraction], places: int) -> Iterator[tuple[str, str]]:
-    """A fault where whole numbers of a decimal unit change one of the values by more than a millionth."""
-    if any(abs(round(value * Fraction(10) ** places) / Fraction(10) ** places - value) > value / 10**6 for value in values):
+    """A fault where whole numbers of a decimal unit do not keep eight digits of one of the values."""
+    if any(abs(round(value * Fraction(10) ** places) / Fraction(10) ** places - value) > value / 10**8 for value in values):
         least, most = (f"{float(value):.3g} {unit}".rstrip() for value in (min(values), max(values)))
-        yield place, f"{names} from {least} to {most} have no common unit that keeps each to a millionth (remove what lies far off)"
+        yield place, f"{names} from {least} to {most} have no common unit that keeps eight digits of each (remove what lies far off)"
 
 
 def read(written: Written) -> InstancesQuestion:

@@ -1,5 +1,6 @@
 """Engines for fleets: the branch and bound over counts, the integer program of slices, and rules to compare with."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, inf, isinf
@@ -10,7 +11,7 @@ from crossopt.formulation.fleet import SliceModel, prices_of, scaled, slice_mode
 from crossopt.formulation.model import violations
 from crossopt.instances.counts.fleet import FleetQuestion
 from crossopt.instances.errors import RefusedError
-from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch, unwatched
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Answer, Event
 from crossopt.solvers.backends.wall import LateError, SolverProcess, version
@@ -87,7 +88,7 @@ def _clash(question: FleetQuestion, leaf: Leaf) -> str:
     names = [name for name, price in zip(question.classes, prices, strict=True) if price]
     several = ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more classes" if len(names) > _FEW else "")
     percent = ceil(Fraction(served, asked) * 1_000) / 10
-    return f"available: all devices together serve less than {percent:g} % of the requests of {several}"
+    return f"available: all devices together serve at most {percent:g} % of the requests of {several}"
 
 
 # Classes in slices: an integer program, and a tree about it.
@@ -105,15 +106,16 @@ def slices(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
     loose = tree(any_split, replace(limits, seconds=seconds * _LOOSE), unwatched)
     if loose.bound == inf:
         return replace(loose, engine="slices")
+    baselines = rules_of_fleet(question)
     try:
-        inner = slice_model(question, inner=True)
-        solved = _solved_slices(question, inner, replace(limits, seconds=(deadline - monotonic()) * _SOLVING), watch)
+        solved, answer, outer = _best_in_slices(question, baselines, limits, deadline, watch)
     except ValueError as error:
         raise RefusedError(f"{error} (ask for any split, without slices)") from error
-    goal = None if solved.value is None else solved.value - spared(limits.gap, solved.value)
+    value = None if answer is None else _units(question, answer)
+    goal = None if value is None else value - spared(limits.gap, value)
     bound, proof = loose.bound, loose.proof
     if goal is None or bound is None or bound < question.cost(goal):
-        proved = trace(slice_model(question, inner=False).model, goal, max(deadline - monotonic(), 1.0))
+        proved = trace(outer.model, goal, max(deadline - monotonic(), 1.0))
         if proved.bound is None or bound is None or question.cost(proved.bound) > bound:
             bound = inf if proved.bound is None else question.cost(proved.bound)
             proof = Integers(BY_TREE, proved.certificate.scale, packed(proved.certificate))
@@ -121,12 +123,33 @@ def slices(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
         reason = f"slices: other splits serve all requests, {parts} equal parts of each class do not"
         return SearchOutcome(None, inf, proof, "slices", reasons=(reason,), solver=solved.solver)
     ended = "complete" if goal is not None and bound >= question.cost(goal) else _ENDINGS.get(solved.stopped, "time limit")
-    if solved.values is None or solved.value is None:
+    if answer is None or value is None:
         return SearchOutcome(None, engine="slices", stopped=ended, solver=solved.solver)
-    counts = [solved.values[variable] for variable in inner.devices]
-    shares = {key: Fraction(solved.values[item], parts) for key, item in inner.slices.items() if solved.values[item]}
-    bound, baselines = min(bound, question.cost(solved.value)), rules_of_fleet(question)
-    return SearchOutcome(fleet_of(question, counts, shares), bound, proof, "slices", ended, baselines=baselines, solver=solved.solver)
+    bound = min(bound, question.cost(value))
+    return SearchOutcome(answer, bound, proof, "slices", ended, baselines=baselines, solver=solved.solver)
+
+
+def _best_in_slices(
+    question: FleetQuestion, baselines: Sequence[Baseline[Fleet]], limits: Limits, deadline: float, watch: Watch
+) -> tuple[Answer, Fleet | None, SliceModel]:
+    """How HiGHS ended, the cheapest fleet of it and the baselines, and the model of all fleets. Where loads are rounded up in the first
+    model, so that fleets without any room are none of its solutions, those of the second are tried as well."""
+    inner, outer = (slice_model(question, inner=side) for side in (True, False))
+    fleets = [fleet for item in baselines if (fleet := item.answer) is not None]
+    for model in (inner, outer) if inner.model.constraints != outer.model.constraints else (inner,):
+        solved = _solved_slices(question, model, replace(limits, seconds=max(deadline - monotonic(), 0.0) * _SOLVING), watch)
+        if solved.values is not None:
+            counts = [solved.values[variable] for variable in model.devices]
+            parts = question.file.slices or 1
+            shares = {key: Fraction(solved.values[item], parts) for key, item in model.slices.items() if solved.values[item]}
+            fleets.append(fleet_of(question, counts, shares))
+    fits = [fleet for fleet in fleets if not judge(question, fleet).violations]
+    return solved, min(fits, key=lambda fleet: _units(question, fleet), default=None), outer
+
+
+def _units(question: FleetQuestion, fleet: Fleet) -> int:
+    """What a fleet costs, in units."""
+    return sum(price * fleet.devices.get(kind, 0) for kind, price in zip(question.kinds, question.prices, strict=True))
 
 
 _LOOSE, _SOLVING = 0.25, 0.6

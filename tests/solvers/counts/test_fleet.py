@@ -19,6 +19,7 @@ from crossopt.solvers.checking import check_answer, status_faults
 from crossopt.solvers.counts.fleet import FAMILY, Fleet, FleetUse, judge, prove
 from crossopt.solvers.family import solve
 from crossopt.solvers.proofs import Integers
+from tests.every import every
 from tests.extent import FULL
 from tests.paths import ROOT
 from tests.samples import SAMPLES
@@ -182,10 +183,41 @@ def test_an_infeasible_question_names_the_classes() -> None:
     settings = ("devices.large.available=1", "devices.small.available=2", "devices.middle.available=0", "classes.short=40")
     found = solved(read_given(SAMPLES["fleet"].texts[0], "fleet", settings))
     assert (found.status, found.proved) == ("INFEASIBLE", True)
-    assert found.reasons[0].startswith("available: all devices together serve less than ")
+    assert found.reasons[0].startswith("available: all devices together serve at most ")
     assert "of the requests of short" in found.reasons[0]
     sliced = solved(fleet_in({"classes": {"a": 9}, "devices": {"x": {"price": 1, "rates": {"a": 3}, "available": 2}} | OTHER, "slices": 1}))
     assert sliced.reasons == ("slices: other splits serve all requests, 1 equal parts of each class do not",)
+
+
+@every(
+    ("document", "cost"),
+    [
+        (
+            {
+                "classes": {"a": 0.1234567, "b": 0.8765433},
+                "devices": {"x": {"price": 1, "rates": {"a": 1, "b": 1}, "available": 1}},
+                "slices": 1,
+            },
+            1,
+        ),
+        (
+            {
+                "classes": {"a": 1.7e6, "b": 333333.3, "c": 3e5},
+                "devices": {
+                    "x": {"price": 0.01, "rates": {"a": 3e6, "b": 1e6, "c": 1e6}},
+                    "y": {"price": 0.032, "rates": {"a": 1e5, "b": 2e6, "c": 1.5e6}},
+                },
+                "utilization": "30 %",
+                "slices": 2,
+            },
+            0.04,
+        ),
+    ],
+)
+def test_slices_that_nearly_fill_their_devices_are_found(document: dict[str, object], cost: float) -> None:
+    """0.1234567 and 0.8765433 fill a device, and 1.19999997 of 1.2 devices are busy: more digits than the integer model holds."""
+    found = solved(fleet_in(document))
+    assert (found.value, found.proved) == (cost, True)
 
 
 OTHER = {"y": {"price": 1, "rates": {"a": 4}, "available": 1}}
