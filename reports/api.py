@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from io import StringIO
+from math import inf
+from numbers import Integral, Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
@@ -181,7 +183,7 @@ def solve(
         >>> answer.plan.data, round(answer.step_time, 3)
         (8, 0.152)
     """
-    limits = Limits(_seconds(time_limit), seed, gap)
+    limits = _limits(engine, time_limit, gap, seed)
     kind, read = _read(question, settings, workload)
     from crossopt.solvers.checking import solve_and_verify  # noqa: PLC0415
 
@@ -201,7 +203,7 @@ def plan(
     deadline: str | None = None,
     rent: float | str | Mapping[str, float] | None = None,
     mode: Literal["fastest", "cheapest", "fewest"] = "fastest",
-    time_limit: str | None = None,
+    time_limit: float | str | None = None,
 ) -> Answer:
     """The best plan for a training run, as `crossopt plan` finds it. `print` shows the verdict.
 
@@ -219,12 +221,15 @@ def plan(
     if mode not in ("fastest", "cheapest", "fewest"):
         raise ValueError(f"mode: {mode!r} is unknown (one of fastest, cheapest, fewest)")
     counts = {"tokens": tokens, "context": context, "batch": batch}
+    if broken := [(name, value) for name, value in counts.items() if isinstance(value, float) and not value.is_integer()]:
+        raise ValueError(f"{broken[0][0]}: {broken[0][1]} is no whole number")
     texts = {name: f"{value:.0f}" if isinstance(value, float) else value for name, value in counts.items()}
     rents = ",".join(f"{name}={money}" for name, money in rent.items()) if isinstance(rent, Mapping) else rent
-    given = {**texts, "rent": rents, "precision": precision, "stack": stack, "deadline": deadline, "time_limit": time_limit}
+    given = {**texts, "rent": rents, "precision": precision, "stack": stack, "deadline": deadline, "time_limit": _with_unit(time_limit)}
     options = {name: None if value is None else str(value) for name, value in given.items()}
     try:
-        best, text, _ = best_plan(Namespace(model=model, gpus=gpus, mode=mode, save=None, **options), unwatched, FOLLOWING)
+        with refused_as_error():
+            best, text, _ = best_plan(Namespace(model=model, gpus=gpus, mode=mode, save=None, **options), unwatched, FOLLOWING)
     except InstanceError as error:
         raise ValueError(faults_by_option(error)) from error
     return Answer(best.result, best.question, text)
@@ -259,6 +264,8 @@ def evaluate(
     if isinstance(design, ChosenDesign):
         single = evaluate_design(asked, design)
         return Evaluation(asked, single.design, single.evaluation, single.value)
+    if design is not None and not isinstance(design, Mapping):
+        raise TypeError(f"design: a mapping of choices to values or an answer is needed, not {type(design).__name__}")
     priced = evaluate_choices(asked, design or {})
     if priced is None:
         asked = read_question({**asked.document, "settings": (*asked.document["settings"], *_laid(design))})
@@ -463,8 +470,7 @@ def export(
     from crossopt.reports.arguments import parser_of_commands  # noqa: PLC0415
     from crossopt.reports.launching.command import export as exported  # noqa: PLC0415
 
-    seconds = f"{time_limit}s" if isinstance(time_limit, int | float) else time_limit
-    options = {"--as": form, "--job": job, "--out": out, "--time-limit": seconds}
+    options = {"--as": form, "--job": job, "--out": out, "--time-limit": _with_unit(time_limit)}
     given = [f"{name}={value}" for name, value in options.items() if value is not None]
     printed = StringIO()
     with _file(source) as path, refused_as_error(), redirect_stdout(printed):
@@ -663,8 +669,37 @@ def _answering(kind: str) -> Any:  # noqa: ANN401 - the family of any kind
 
 
 def _seconds(limit: float | str | None) -> float:
-    """Seconds, or a duration such as `5min`."""
-    return float("inf") if limit is None else parse_quantity(limit, "time") if isinstance(limit, str) else float(limit)
+    """Seconds, or a duration such as `5min`; a ValueError where it is neither."""
+    if limit is None:
+        return inf
+    try:
+        seconds = parse_quantity(limit, "time") if isinstance(limit, str) else float(limit)
+    except OverflowError:
+        seconds = inf
+    except ValueError as error:
+        raise ValueError(f"time_limit: {error}") from error
+    if not seconds >= 0.0:
+        raise ValueError(f"time_limit: {limit} is no number of seconds from 0 on (a text such as '5min' has a unit)")
+    return seconds
+
+
+def _with_unit(limit: float | str | None) -> str | None:
+    """A time limit as options have it."""
+    return limit if limit is None or isinstance(limit, str) else None if (seconds := _seconds(limit)) == inf else f"{seconds}s"
+
+
+def _limits(engine: object, time_limit: float | str | None, gap: float, seed: int) -> Limits:
+    """Limits of a solve; an error in a sentence where an argument makes no sense, before anything is searched."""
+    if not isinstance(engine, str):
+        raise TypeError(f"engine: a name is needed (such as 'auto'), not {type(engine).__name__}")
+    if isinstance(gap, bool) or not isinstance(gap, Real) or not 0.0 <= gap < 1.0:
+        raise ValueError(f"gap: {gap!r} is no share from 0 to below 1 (0.01 for 1 %)")
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= seed < _SEEDS:
+        raise ValueError(f"seed: {seed!r} is no whole number from 0 to below {_SEEDS:,}")
+    return Limits(_seconds(time_limit), int(seed), float(gap))
+
+
+_SEEDS = 1 << 31
 
 
 def _read(question: QuestionSource, settings: Settings | None, workload: str | None) -> tuple[str, Any]:
@@ -687,6 +722,8 @@ def _read(question: QuestionSource, settings: Settings | None, workload: str | N
 
 def _laid(settings: Settings | None) -> tuple[str, ...]:
     """Settings as `--set` has them; numbers of a chip's areas and powers are in SI units."""
+    if settings is not None and not (isinstance(settings, Mapping) and all(isinstance(key, str) and key for key in settings)):
+        raise TypeError("settings: a mapping of keys to values is needed (such as {'tensor': 8})")
     return tuple(f"{key}={_written(key, value)}" for key, value in (settings or {}).items())
 
 

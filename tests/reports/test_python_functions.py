@@ -190,3 +190,31 @@ def test_numbers_of_numpy_and_paths_are_written_as_what_they_are(tmp_path: Path)
     graph.write_text(graph_text(small()), encoding="utf-8")
     question = {"kind": "memory", "graph": graph, "hardware": "a100-80g", "budget_share": 1}
     assert crossopt.read(question).name == crossopt.read({**question, "graph": str(graph)}).name
+
+
+@every(
+    ("call", "error", "sentence"),
+    [
+        (lambda: crossopt.solve("tiny", gap=2), ValueError, "gap: 2 is no share from 0 to below 1"),
+        (lambda: crossopt.solve("tiny", gap="1%"), ValueError, "gap: '1%' is no share"),
+        (lambda: crossopt.solve("tiny", time_limit=float("nan")), ValueError, "time_limit: nan is no number of seconds from 0 on"),
+        (lambda: crossopt.solve("tiny", time_limit="-1 s"), ValueError, "time_limit: '-1 s' is negative"),
+        (lambda: crossopt.solve("tiny", engine=None), TypeError, "engine: a name is needed"),
+        (lambda: crossopt.solve("tiny", seed=1.5), ValueError, "seed: 1.5 is no whole number"),
+        (lambda: crossopt.solve("tiny", settings=["tensor=1"]), TypeError, "settings: a mapping of keys to values is needed"),
+        (lambda: crossopt.evaluate("tiny", 5), TypeError, "design: a mapping of choices to values or an answer is needed, not int"),
+        (lambda: crossopt.plan("llama3-8b", "8xh100", time_limit="x"), ValueError, "time_limit: 'x' is no time"),
+        (lambda: crossopt.plan("llama3-8b", "8xh100", batch=64.5), ValueError, "batch: 64.5 is no whole number"),
+    ],
+)
+def test_arguments_without_sense_are_refused_before_anything_is_searched(
+    call: Callable[[], object], error: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(error) as refused:
+        call()
+    assert str(refused.value).startswith(sentence)
+
+
+def test_limits_are_numbers_of_numpy_or_without_end_as_well() -> None:
+    assert crossopt.solve("tiny", gap=np.float64(0.0), seed=np.int64(3), time_limit=10**400).proved
+    assert crossopt.plan("llama3-8b", "8xh100", time_limit=20).plan.data == crossopt.plan("llama3-8b", "8xh100").plan.data
