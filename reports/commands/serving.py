@@ -277,10 +277,12 @@ def _remarks(engine: str, question: ServingQuestion) -> Iterator[str]:
 
 
 def _remarks_of_shapes(engine: str, question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[str]:
-    """What drafts and groups with attention of their own need beside the options."""
+    """What drafts, pipelines, and groups with attention of their own need beside the options."""
     drafted, data = max(shape.drafted for shape in shapes), [shape for shape in shapes if shape.data > 1]
     if drafted and not (question.model and question.model.prediction_layers):
         yield "DRAFT_MODEL is the name of an EAGLE-3 draft model for this model"
+    if engine == "vllm" and any(shape.pipeline > 1 and shape.role != "both" for shape in shapes):
+        yield "these workers do not start: NixlConnector has no pipelines (solve with choices.pipeline: 1, or mode: together)"
     if data and engine == "vllm":
         yield "--max-num-seqs counts the requests of each data-parallel rank"
     if engine == "trtllm":
@@ -366,6 +368,7 @@ def _vllm(question: ServingQuestion, shape: Shape, place: int) -> Flags:
 
 def _sglang(question: ServingQuestion, shape: Shape, place: int) -> Flags:
     """https://docs.sglang.io, server arguments and disaggregation."""
+    yield "--host", "0.0.0.0"
     yield "--tp-size", str(shape.tensor)
     if shape.pipeline > 1:
         yield "--pp-size", str(shape.pipeline)
@@ -383,7 +386,7 @@ def _sglang(question: ServingQuestion, shape: Shape, place: int) -> Flags:
         yield "--speculative-num-steps", str(shape.drafted)
         yield "--speculative-eagle-topk", "1"
         yield "--speculative-num-draft-tokens", str(shape.drafted + 1)
-    yield "--chunked-prefill-size", str(shape.chunk)
+    yield "--chunked-prefill-size", str(shape.chunk * shape.data)  # the engine divides it by --dp-size
     yield "--mem-fraction-static", _share(question)
     if shape.weights in ("fp8", "fp8-block"):
         yield "--quantization", "fp8"
@@ -397,6 +400,7 @@ def _sglang(question: ServingQuestion, shape: Shape, place: int) -> Flags:
 
 def _trtllm(question: ServingQuestion, shape: Shape, place: int) -> Flags:
     """https://nvidia.github.io/TensorRT-LLM, commands of trtllm-serve, 1.3."""
+    yield "--host", "0.0.0.0"
     yield "--tp_size", str(shape.tensor)
     if shape.pipeline > 1:
         yield "--pp_size", str(shape.pipeline)

@@ -13,6 +13,7 @@ from crossopt.instances.serving.question import ServingQuestion
 from crossopt.instances.serving.workers import Shape
 from crossopt.reports.cli import main
 from crossopt.reports.commands.asking import read_saved
+from crossopt.reports.commands.serving import command_of
 from crossopt.reports.sheets.serving import sheet, workers_texts
 from crossopt.reports.sheets.sheet import Breakdown, Picture, Table
 from crossopt.solvers.serving.judge import Copies
@@ -199,6 +200,7 @@ def test_copies_of_heads_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture
             "sglang",
             (
                 "--model-path meta-llama/Llama-3-70B",
+                "--host 0.0.0.0",
                 "--context-length 8192",
                 "--disaggregation-mode prefill",
                 "bootstrap-port 8998",
@@ -207,7 +209,13 @@ def test_copies_of_heads_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture
         ),
         (
             "trtllm",
-            ("trtllm-serve meta-llama/Llama-3-70B", "--max_seq_len 8192", "--max_num_tokens 8192", "priced for vllm: other engines differ"),
+            (
+                "trtllm-serve meta-llama/Llama-3-70B",
+                "--host 0.0.0.0",
+                "--max_seq_len 8192",
+                "--max_num_tokens 8192",
+                "priced for vllm: other engines differ",
+            ),
         ),
     ],
 )
@@ -521,6 +529,30 @@ def test_tensorrt_llm_is_launched_with_formats_and_transfers_of_the_plan(tmp_pat
         servers = front["context_servers" if prefill else "generation_servers"]
         assert servers["num_instances"] == len(servers["urls"]) == worker["count"]
     assert "fp8 weights: the model must be a checkpoint in that format" in text
+
+
+def test_sglang_takes_the_tokens_of_a_step_of_all_groups() -> None:
+    """SGLang divides --chunked-prefill-size by --dp-size; vLLM takes --max-num-batched-tokens for each rank."""
+    text = "kind: serving\nmodel: deepseek-v3\nhardware: b200\ndevices: 8\nrequests: {input: 2000, output: 200}\n"
+    question, shape = read_given(text, "serving"), Shape("prefill", tensor=8, data=8, batch=8, chunk=8192)
+    assert "--chunked-prefill-size 65536 " in command_of("sglang", question, shape, 0)
+    assert "--max-num-batched-tokens 8192 " in command_of("vllm", question, shape, 0)
+
+
+@pytest.mark.parametrize("form", ["vllm", "dynamo"])
+@pytest.mark.parametrize(("mode", "warned"), [("apart", True), ("together", False)])
+def test_pipelines_that_nixl_connector_does_not_start_are_said(
+    mode: str, warned: bool, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "q.yaml", str(tmp_path / "r.json")
+    choices = f"choices: {{pipeline: 2, tensor: 4, mode: {mode}}}"
+    path.write_text(
+        f"kind: serving\nmodel: llama3-70b\nhardware: h100-sxm\ndevices: 16\nrequests: {{input: 2000, output: 200}}\n{choices}\n", "utf-8"
+    )
+    assert main(["solve", str(path), "--out", out]) == 0
+    capsys.readouterr()
+    assert main(["export", out, "--as", form]) == 0
+    assert ("do not start: NixlConnector has no pipelines" in capsys.readouterr().out) == warned
 
 
 @pytest.mark.thorough
