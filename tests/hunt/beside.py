@@ -89,6 +89,9 @@ def networks_on_fleets(seed: int) -> Any:  # noqa: ANN401
     for network in document["networks"].values():  # type: ignore[attr-defined]
         if random.random() < 0.4:
             network["formats"] = ["bf16", *random.sample(("fp32", "tf32", "fp4", "int16", "int4"), 2)]
+    small = document["networks"]["small"]  # type: ignore[index]
+    if random.random() < 0.4 and any(batch % 4 == 0 for batch in small["batches"]):
+        small["folds"] = random.choice(([1, 4], [4]))
     if random.random() < 0.4:
         document["devices"] = {f"my {kind}": {**own, "hardware": kind} for kind, own in document["devices"].items()}  # type: ignore[attr-defined]
     for name, build in BUILT.items():

@@ -83,7 +83,8 @@ _TRANSFORMERS = (
     *("shared_experts=1", "expert_groups=2", "dense_layers=1", "window=128", "qk_norm=true", "norms=4", "parallel_blocks=true"),
     *("sinks=true", "attention_cap=true", "logit_cap=true", "prediction_layers=1"),
 )
-_FREE = "hardware=null ; available=null ; chip={technology: accelerator-7nm, choices: {compute_area: [300 mm^2, 440 mm^2]}}"
+_FREE = "hardware=null ; available=null ; chip={technology: accelerator-7nm, choices: {compute_area: %s}}"
+_TWO, _SMALL = _FREE % "[300 mm^2, 440 mm^2]", _FREE % "300 mm^2"
 _SPLITS = ("", "split: [rows-columns, inner], ", "split: inner, rows: [1, 2], ")
 _LSTM = "{layers: 2, hidden: 512, vocabulary: 1000, sequence: 8, gates: 4"
 _WORKLOADS = (
@@ -191,18 +192,21 @@ EXTRAS: dict[str, tuple[str, ...]] = {
             "choices.shapes=any",
             "choices.weights=fp4",
         ),
-        f"{_FREE} ; objective=energy",
-        f"{_FREE} ; chip.kinds=2 ; objective=devices ; choices.mode=apart",
+        f"{_TWO} ; objective=energy",
+        f"{_TWO} ; chip.kinds=2 ; objective=devices ; choices.mode=apart",
         *("requests.cached=200", "requests.cached=40 ; requests.input=300", "engine=eager"),
         "requests=null ; classes={short: {input: 300, output: 2, rate: 5, cached: 50}} ; objective=devices",
         "hardware=[h100-sxm, h200] ; available={h100-sxm: 2, h200: 3} ; rent=null ; rents={h100-sxm: 3 USD, h200: 4 USD} ; objective=cost",
         *(
-            f"{_FREE} ; chip.{setting}"
+            f"{_SMALL} ; chip.choices.{setting}"
             for setting in (
-                *("choices.compute_power=[150 W, 300 W]", "choices.l2_area=[60 mm^2, 77 mm^2]", "choices.dies=[1, 2]"),
-                *("choices.network_area=[4 mm^2, 8 mm^2]", "choices.node_network_area=[4 mm^2, 8 mm^2]", "budget.die_area=700 mm^2"),
-                *("budget.power=500 W", "budget.package_area=3000 mm^2", "budget.reticle=600 mm^2", "budget.power_density=1 W/mm^2"),
+                *("compute_power=[150 W, 300 W]", "l2_area=[60 mm^2, 77 mm^2]", "dies=[1, 2]"),
+                *("network_area=[4 mm^2, 8 mm^2]", "node_network_area=[4 mm^2, 8 mm^2]"),
             )
+        ),
+        *(
+            f"{_TWO} ; chip.budget.{setting}"
+            for setting in ("die_area=700 mm^2", "power=500 W", "package_area=3000 mm^2", "reticle=600 mm^2", "power_density=1 W/mm^2")
         ),
     ),
     "accelerator": (

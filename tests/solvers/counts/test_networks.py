@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
-from math import ceil, inf
+from math import ceil, inf, isqrt
 from pathlib import Path
 from random import Random
 
@@ -155,15 +155,15 @@ def drawn(seed: int) -> dict[str, object]:
 
 
 def by_hand(document: dict[str, object]) -> dict[tuple[str, str], float]:
-    """The greatest rate of each network on each device, of all batches and formats, each from a graph of its own."""
+    """The greatest rate of each network on each device, of all batches, folds of the small one and formats, each from its own graph."""
     rates: dict[tuple[str, str], float] = {}
     for (name, network), (kind, own) in product(document["networks"].items(), document["devices"].items()):  # type: ignore[attr-defined]
         hardware_name = own.get("hardware", kind)
         entry = device(hardware_name)
-        for dtype, batch in product(network["formats"], network["batches"]):
-            if dtype not in entry.peak and dtype not in entry.integer_peak:
+        for dtype, batch, fold in product(network["formats"], network["batches"], network.get("folds", [1])):
+            if (dtype not in entry.peak and dtype not in entry.integer_peak) or batch % fold:
                 continue
-            graph = BUILT[name](batch)
+            graph = BUILT[name](batch) if fold == 1 else wide(batch // fold, isqrt(fold), fold)
             hardware = device_in_format(hardware_name, dtype)
             left = [node for number, node in enumerate(graph.nodes) if number not in merged_nodes(graph, network["merging"])]
             costs = graph_costs(columns_of(replace(graph, nodes=tuple(left))), BITS[dtype] / 8, hardware).forward.time
