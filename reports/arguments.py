@@ -560,7 +560,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     )
     drafts = "speculative decoding: mean tokens of a step by drafted ones, as measured, such as 1:1.8,3:2.6"
     parser.add_argument("--drafts", metavar="PAIRS", help=drafts)
-    shapes = "one: all workers of a part are alike (default); any: also several shapes (with --at mean)"
+    shapes = "one: all workers of a part are alike (default); any: also several shapes (--at mean alone, and its default)"
     parser.add_argument("--shapes", metavar="MIX", help=shapes)
     goal = "throughput (default): most requests a second; devices: fewest for --rate; cost: least money for --rate, or for an output token"
     goals = parser.add_mutually_exclusive_group()

@@ -68,8 +68,14 @@ def serve(options: Namespace) -> int:
     except InstanceError as error:
         if Path(error.source).is_absolute():  # a file of a device
             raise
-        usage("; ".join(dict.fromkeys(f"{_OPTIONS.get(fault.path, fault.path)}: {fault.message}" for fault in error.faults)))
+        usage("; ".join(dict.fromkeys(f"{_option(fault.path)}: {fault.message}" for fault in error.faults)))
     return answer_written(options, KIND, "", Written(text), question)
+
+
+def _option(path: str) -> str:
+    """The option that writes a key of the question, or the list or table around it."""
+    around = [key for key in _OPTIONS if path == key or path.startswith((f"{key}.", f"{key}["))]
+    return _OPTIONS[max(around, key=len)] if around else path
 
 
 def _lines(options: Namespace) -> Iterator[str]:
@@ -195,7 +201,7 @@ def _replicas(workers: Sequence[Copies], figures: ServingFigures) -> list[dict[s
 
 _DYNAMO: Final[Mapping[str, str]] = {"vllm": "--model", "sglang": "--model-path"}
 """How workers of Dynamo take the model; their other options are the engine's own."""
-_OWN: Final = ("--port", "--kv-transfer-config", "--disaggregation-bootstrap-port")
+_OWN: Final = ("--port", "--disaggregation-bootstrap-port")
 """Options that Dynamo sets itself."""
 
 
@@ -209,8 +215,8 @@ def _manifest(question: ServingQuestion, workers: Sequence[Copies]) -> Iterator[
         context = _context(question)
         options = [*command.flags(question, shape, index), *([(command.length, str(context))] if context is not None else [])]
         words = [f"{option} {quote(value)}" if value else option for option, value in options if option not in _OWN]
-        if engine == "vllm" and shape.role == "prefill":
-            words.append("--is-prefill-worker")
+        if engine == "vllm" and shape.role != "both":
+            words.append(f"--disaggregation-mode {shape.role}")
         name = f"{ {'both': 'Worker', 'prefill': 'Prefill', 'decode': 'Decode'}[shape.role] }{index + 1}"
         start = f"python3 -m dynamo.{engine} {_DYNAMO[engine]} {quote(_name(question))}"
         yield from _service(name, "worker", copies.count, shape.tensor * shape.pipeline, engine, " ".join([start, *words]))
@@ -226,7 +232,7 @@ def _service(name: str, kind: str, replicas: int, devices: int | None, engine: s
 
 def _remarks_of_manifests(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[str]:
     """What a manifest leaves to the reader."""
-    yield "VERSION is the release of Dynamo's images; probes, secrets of the hub and volumes of the model are yours to add"
+    yield "VERSION is the release of Dynamo's images, 1.0 or later; probes, secrets of the hub and volumes of the model are yours to add"
     if question.file.hub is None and question.file.config is None:
         yield f"{question.file.model} is the name in the registry: put that on the hub, or a folder, in its place"
     if any(shape.classes for shape in shapes):
@@ -426,7 +432,7 @@ def _trtllm_settings(question: ServingQuestion, shape: Shape) -> Iterator[str]:
         yield "enable_attention_dp: true"
     if shape.drafted:
         own = question.model is not None and question.model.prediction_layers > 0
-        kind = "MTP, num_nextn_predict_layers" if own else "Eagle, speculative_model: DRAFT_MODEL, max_draft_len"
+        kind = "MTP, num_nextn_predict_layers" if own else "Eagle3, speculative_model: DRAFT_MODEL, max_draft_len"
         yield f"speculative_config: {{decoding_type: {kind}: {shape.drafted}}}"
     if shape.role == "prefill":
         yield "disable_overlap_scheduler: true"

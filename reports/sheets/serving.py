@@ -23,7 +23,16 @@ from crossopt.solvers.serving.judge import (
     shape_text,
     units_of_copy,
 )
-from crossopt.solvers.serving.replay import Replayed, easier_replayed, fewest_replayed, percentiles, replay
+from crossopt.solvers.serving.replay import (
+    Replayed,
+    easier_replayed,
+    fewest_replayed,
+    judged_at,
+    lower_replayed,
+    percentiles,
+    percents_of,
+    replay,
+)
 
 _ASKS = {
     "die_area": "mm^2 of dies",
@@ -39,8 +48,6 @@ _SENTENCES = {
     "cost": "Which copies of the model make an output token cheapest within the limits?",
     "energy": "Which copies of the model take the least energy for an output token within the limits?",
 }
-_P95 = 1
-"""Place of the 95th percentile in those of a replay."""
 
 
 def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]) -> Sheet:
@@ -185,10 +192,10 @@ def _meaning(question: ServingQuestion, plan: ServingPlan, said: ServingFigures,
     rows = [("tokens", f"{said.tokens_per_device:,.4g}/s a device{user}"), ("money", _money_text(question, said))]
     if question.model is not None and found is not None:
         rows.append(("memory", _memory_text(question, said)))
-        rows.append(("replay", _replay_text(found)))
+        rows.append(("replay", _replay_text(question, found)))
         rows.append(("by replay", _replayed_text(question, plan, said)))
         rows.append(("in the log", _measured_text(question, found)))
-        rows.append(("beyond", _beyond_text(question, said, found)))
+        rows.append(("beyond", _beyond_text(question, plan, said, found)))
         rows.append(("binds", _fewer_text(question, plan, said) or _binds_text(question, said)))
         rows.append(("assumed", _assumed_text(question)))
         rows.append(("uncalibrated", _uncalibrated_text(question, plan)))
@@ -204,15 +211,17 @@ def _money_text(question: ServingQuestion, said: ServingFigures) -> str:
     return text if rate is None else f"{text}; {said.cost * said.rate / rate:,.4g} at {rate:g}/s"
 
 
-def _beyond_text(question: ServingQuestion, said: ServingFigures, found: Replayed) -> str:
-    """Limits that the 95th percentiles of the replay exceed, and what leaves room; empty where they exceed none."""
-    pairs = (("TTFT", found.first, question.ttft), ("TPOT", found.token, question.tpot))
-    beyond = [f"{name} p95 is {_beside(times[_P95], limit)}" for name, times, limit in pairs if times and times[_P95] > limit]
+def _beyond_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, found: Replayed) -> str:
+    """Limits that percentiles of the replay exceed, and a rate at which it keeps them; empty where they exceed none."""
+    at, pairs = judged_at(question), (("TTFT", found.first, question.ttft), ("TPOT", found.token, question.tpot))
+    level = f"p{percents_of(question)[at]}"
+    beyond = [f"{name} {level} is {_beside(times[at], limit)}" for name, times, limit in pairs if times and times[at] > limit]
     if not beyond:
         return ""
     if question.level != "mean":
-        room = "--ttft-factor 1.3" if len(beyond) == 1 and found.first[_P95] > question.ttft else "a lower rate, or by --mode apart"
-        return f"{' and '.join(beyond)}: queues are longer than priced; leave room by {room}"
+        lower = lower_replayed(question, plan, said, found.rate)
+        room = f"; the replay keeps the limits at {lower:g}/s" if lower else ""
+        return f"{' and '.join(beyond)}: queues are longer than priced{room}"
     return f"{' and '.join(beyond)}: limits hold for means alone (--at p95 leaves room)"
 
 
@@ -238,14 +247,15 @@ def _uncalibrated_text(question: ServingQuestion, plan: ServingPlan) -> str:
     return "; ".join(f"{gpu} has no measured kernels, takes {whose}'s" for gpu, whose in found.items())
 
 
-def _replay_text(found: Replayed) -> str:
+def _replay_text(question: ServingQuestion, found: Replayed) -> str:
     """Percentiles of requests that arrive at random."""
     parts = [(name, times) for name, times in (("TTFT", found.first), ("TPOT", found.token)) if times]
+    levels = "/".join(f"p{percent}" for percent in percents_of(question))
     texts = [f"{name} {'/'.join(_milliseconds(seconds) for seconds in times)}" for name, times in parts]
     if found.whole:
         texts.append(f"whole {'/'.join(_milliseconds(seconds) for seconds in found.whole)}")
-        return f"p50/p95/p99 of {found.requests:,} requests of the log: {', '.join(texts)} ms"
-    return f"p50/p95/p99 at {found.rate:.4g}/s: {', '.join(texts)} ms"
+        return f"{levels} of {found.requests:,} requests of the log: {', '.join(texts)} ms"
+    return f"{levels} at {found.rate:.4g}/s: {', '.join(texts)} ms"
 
 
 def _replayed_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> str:
@@ -272,8 +282,9 @@ def _measured_text(question: ServingQuestion, found: Replayed) -> str:
         ("whole", [item.whole for item in log if item.whole is not None], found.whole),
     ):
         if measured and times:
-            last = percentiles(measured)[_P95]
-            parts.append(f"{name} p95 {_milliseconds(last)} ms ({times[_P95] / last - 1.0:+.1%})")
+            percents, at = percents_of(question), judged_at(question)
+            last = percentiles(measured, percents)[at]
+            parts.append(f"{name} p{percents[at]} {_milliseconds(last)} ms ({times[at] / last - 1.0:+.1%})")
     return ", ".join(parts)
 
 
@@ -399,7 +410,8 @@ def _given(question: ServingQuestion) -> tuple[tuple[str, str], ...]:
         ("TPOT at most", rounded_quantity(question.tpot, "time", 4) if file.limits.tpot else ""),
     ]
     if floor := floors(question).get("tpot"):
-        rows.append(("weights pass from memory in", rounded_quantity(floor, "time", 4)))
+        ranks = max(tensor for kind in question.kinds for tensor in kind.options.tensor)
+        rows.append(("weights pass from memory in", f"{rounded_quantity(floor, 'time', 4)} at least, on up to {ranks} ranks"))
     return tuple(row for row in rows if row[1])
 
 

@@ -1,6 +1,6 @@
 """Tables and pictures of a serving plan: its workers, limits and memory, what other workers would give, latencies by load, and roofs."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Final
@@ -110,18 +110,21 @@ def frontier_section(question: ServingQuestion, plan: ServingPlan) -> Section:
     """Output tokens a second of a user against those of a device: workers that no other beats in both; empty for several classes."""
     if question.model is None or len(question.classes) > 1 or question.output == 1:
         return Section("", ())
-    found, chosen = _frontier(question), {copies.shape for copies in plan.workers}
+    chosen = {copies.shape for copies in plan.workers}
+    found, beside = _frontier(question, chosen)
     if len(found) > _ROWS:
         places = {round(index * (len(found) - 1) / (_ROWS - 1)) for index in range(_ROWS)}
-        found = [point for index, point in enumerate(found) if index in places or point[2] in chosen]
+        found = [point for index, point in enumerate(found) if index in places or point[2].shape in chosen]
+    rows = [*found, *beside]
     table = Table(
         (
-            names("worker", (f"{shape_text(shape)}{' (the plan)' if shape in chosen else ''}" for _, _, shape in found)),
-            amounts("tokens/s a user", [user for user, _, _ in found], "{:.4g}".format),
-            amounts("tokens/s a device", [device for _, device, _ in found], "{:.4g}".format),
-            names("TPOT limit", ("kept" if 1.0 / user <= question.tpot else "broken" for user, _, _ in found)),
+            names("worker", (f"{shape_text(offer.shape)}{' (the plan)' if offer.shape in chosen else ''}" for _, _, offer in rows)),
+            amounts("tokens/s a user", [user for user, _, _ in rows], "{:.4g}".format),
+            amounts("tokens/s a device", [device for _, device, _ in rows], "{:.4g}".format),
+            names("TPOT limit", (_limit_text(question, offer) for _, _, offer in rows)),
         ),
-        caption="Means with all slots in use, before queues; decode workers with their share of the best prefill workers",
+        caption="Means with all slots in use, before queues; decode workers with their share of the best prefill workers; not full: with "
+        "fewer requests in flight than slots",
     )
     if not found:
         return Section("", ())
@@ -132,23 +135,36 @@ def frontier_section(question: ServingQuestion, plan: ServingPlan) -> Section:
     return Section("Throughput of a user against that of a device", (picture, table))
 
 
-def _frontier(question: ServingQuestion) -> list[tuple[float, float, Shape]]:
-    """Tokens a second of a user and of a device, quickest for the user first; limits of memory and first tokens hold."""
+def _limit_text(question: ServingQuestion, offer: Offer) -> str:
+    """Whether a worker keeps the limit of TPOT, as plans are judged: perhaps with fewer requests in flight than it has slots."""
+    if "tpot" in broken(question, offer):
+        return "broken"
+    return "kept" if offer.tpot <= question.tpot else "kept, not full"
+
+
+_Point = tuple[float, float, Offer]
+
+
+def _frontier(question: ServingQuestion, chosen: Collection[Shape]) -> tuple[list[_Point], list[_Point]]:
+    """Tokens a second of a user and of a device, quickest for the user first, and those of chosen workers that another one beats; limits of
+    memory and first tokens hold."""
     offers = [offer for offer in priced(question, shapes_of(question)) if set(broken(question, offer)) <= {"tpot"}]
     prefill = max((_each(offer) for offer in offers if offer.shape.role == "prefill"), default=0.0)
-    points = list[tuple[float, float, Shape]]()
+    points = list[_Point]()
     for offer in offers:
         own = _each(offer)
         if offer.shape.role == "decode":
             own = own * prefill / (own + prefill) if prefill else 0.0
         if offer.shape.role != "prefill" and own and offer.tpot:
-            points.append((1.0 / offer.tpot, own * question.output, offer.shape))
-    found, best = list[tuple[float, float, Shape]](), 0.0
+            points.append((1.0 / offer.tpot, own * question.output, offer))
+    found, beside, best = list[_Point](), list[_Point](), 0.0
     for point in sorted(points, key=lambda point: (-point[0], -point[1])):
         if point[1] > best:
             found.append(point)
             best = point[1]
-    return found
+        elif point[2].shape in chosen:
+            beside.append(point)
+    return found, beside
 
 
 def _each(offer: Offer) -> float:

@@ -31,7 +31,9 @@ LOAD: Final = 0.9
 """Share of the plan's rate at which requests arrive, where neither the question states a rate nor the plan leaves room for queues."""
 _MOST_WORKERS, _FEWEST, _MOST, _WARM, _ROUNDS = 32, 200, 40_000, 0.25, 40
 """Workers that are replayed, requests, the share of them that fills the slots before latencies count, and requests of a slot."""
-_PERCENTS: Final = (50, 95, 99)
+_PERCENTS: Final[tuple[int, int, int]] = (50, 95, 99)
+_LOWER: Final = (0.95, 0.9, 0.8, 0.65, 0.5)
+"""Shares of a rate at which the replay may keep limits that it exceeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Replayed:
     share: float
     """Of the workers that were replayed."""
     first: tuple[float, ...]
-    """Times to first token at 50, 95 and 99 percent."""
+    """Times to first token at `percents_of` the question."""
     token: tuple[float, ...]
     """Times per output token at the same; empty where nothing is decoded."""
     whole: tuple[float, ...] = ()
@@ -162,30 +164,56 @@ def _keeps(question: ServingQuestion, workers: Sequence[Copies], said: ServingFi
         totals[copies.shape.role] = totals.get(copies.shape.role, 0) + copies.count * offer.rate
     if min(totals.values()) < needed_units(question):
         return False
-    found, at = _replayed(question, ServingPlan(tuple(workers)), said, seed), 2 if question.level == "p99" else 1
+    return _within(question, _replayed(question, ServingPlan(tuple(workers)), said, seed))
+
+
+def _within(question: ServingQuestion, found: Replayed) -> bool:
+    """Whether the latencies of a replay keep the limits."""
+    at = judged_at(question)
     return found.first[at] <= question.ttft and (not found.token or found.token[at] <= question.tpot)
+
+
+def lower_replayed(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, rate: float) -> float | None:
+    """The first of some lower rates at which two replays keep the limits; None of logs and several pools, or where none does."""
+    if question.log or len({copies.shape.classes for copies in plan.workers}) > 1:
+        return None
+    question = with_chip(question, plan.chip, plan.decode_chip)
+    rates = (float(f"{rate * share:.3g}") for share in _LOWER)
+    return next(
+        (lower for lower in rates if all(_within(question, _replayed(question, plan, said, seed, lower)) for seed in range(2))), None
+    )
+
+
+def percents_of(question: ServingQuestion) -> tuple[int, int, int]:
+    """Percentiles of a replay, with 90 in place of 95 where limits hold for that."""
+    return (50, 90, 99) if question.level == "p90" else _PERCENTS
+
+
+def judged_at(question: ServingQuestion) -> int:
+    """Place of the percentile that limits hold for, or of the 95th where they hold for means."""
+    return 2 if question.level == "p99" else 1
 
 
 def _of_log(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> Replayed:
     """The requests of a log, as they came."""
     requests, before = [Logged(item.arrived, item.input, item.output) for item in question.log[:_MOST]], _before(question)
     replay_log(question, [(copies.count, offer) for copies, offer in zip(plan.workers, said.offers, strict=True)], requests)
-    tokens = [request.token_time for request in requests if request.output > 1]
+    tokens, percents = [request.token_time for request in requests if request.output > 1], percents_of(question)
     return Replayed(
         len(requests),
         len(requests) / max(requests[-1].arrived, 1e-9),
         1.0,
-        percentiles([request.first - request.arrived + before for request in requests]),
-        percentiles(tokens) if tokens else (),
-        percentiles([request.done - request.arrived + before for request in requests]),
+        percentiles([request.first - request.arrived + before for request in requests], percents),
+        percentiles(tokens, percents) if tokens else (),
+        percentiles([request.done - request.arrived + before for request in requests], percents),
         sum(tokens) / len(tokens) if tokens else 0.0,
     )
 
 
-def _replayed(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, seed: int) -> Replayed:
-    """Percentiles of one pool."""
+def _replayed(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, seed: int, rate: float | None = None) -> Replayed:
+    """Percentiles of one pool, at the rate that is given, or that of the question, or the plan's."""
     workers, share = _few(question, plan, said)
-    rate = question.rate or (LOAD if question.level == "mean" or saturated(question, max(said.loads)) else 1.0) * said.rate
+    rate = rate or question.rate or (LOAD if question.level == "mean" or saturated(question, max(said.loads)) else 1.0) * said.rate
     slots = sum(copies.count * copies.shape.batch for copies in workers)
     count = min(max(_FEWEST, _ROUNDS * slots), _MOST)
     random, at, requests = Random(seed), 0.0, list[_Request]()
@@ -197,13 +225,13 @@ def _replayed(question: ServingQuestion, plan: ServingPlan, said: ServingFigures
         _together(question, workers, requests)
     else:
         _apart(question, workers, requests)
-    later, steps = requests[int(_WARM * count) :], _steps(question)
+    later, steps, percents = requests[int(_WARM * count) :], _steps(question), percents_of(question)
     return Replayed(
         count,
         rate,
         share,
-        percentiles([item.first - item.arrived + _before(question) for item in later]),
-        percentiles([(item.done - item.first) / steps[item.kind] for item in later if steps[item.kind]]) if any(steps) else (),
+        percentiles([item.first - item.arrived + _before(question) for item in later], percents),
+        percentiles([(item.done - item.first) / steps[item.kind] for item in later if steps[item.kind]], percents) if any(steps) else (),
     )
 
 
@@ -235,9 +263,9 @@ def _few(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> 
     return few, min(shares)
 
 
-def percentiles(values: list[float]) -> tuple[float, ...]:
+def percentiles(values: list[float], percents: tuple[int, int, int] = _PERCENTS) -> tuple[float, ...]:
     ordered = sorted(values)
-    return tuple(ordered[ceil(percent / 100 * len(ordered)) - 1] for percent in _PERCENTS)
+    return tuple(ordered[ceil(percent / 100 * len(ordered)) - 1] for percent in percents)
 
 
 def _prices(question: ServingQuestion, shape: Shape, most: int) -> _Prices:

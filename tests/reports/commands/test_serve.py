@@ -112,6 +112,8 @@ def test_limits_below_the_floor_are_proved_to_clash(capsys: pytest.CaptureFixtur
         (("--tpot", "--at"), "p90, p95, p99"),
         (("30ms", "30"), "--tpot: "),
         (("200", "0"), "--output"),
+        (("--tpot", "--weights"), "--weights: '30ms' is unknown"),
+        (("--tpot", "--mode"), "--mode: '30ms' is unknown"),
     ],
 )
 def test_wrong_options_are_refused_by_name(edit: tuple[str, str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,7 +285,7 @@ def test_latencies_are_shown_by_load_up_to_the_first_broken_limit(mode: str, tmp
     assert verdicts[10:] == () or verdicts[10].endswith("broken")
 
 
-@pytest.mark.parametrize(("engine", "flag"), [("vllm", "--is-prefill-worker"), ("sglang", "--disaggregation-mode prefill")])
+@pytest.mark.parametrize(("engine", "flag"), [("vllm", "NixlConnector"), ("sglang", "--host 0.0.0.0")])
 def test_a_plan_is_written_as_a_manifest_and_as_a_table(engine: str, flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Replicas by devices are those of the plan, in both."""
     out = str(tmp_path / "r.json")
@@ -294,8 +296,8 @@ def test_a_plan_is_written_as_a_manifest_and_as_a_table(engine: str, flag: str, 
     assert services.pop("Frontend")["componentType"] == "frontend"
     counts = {name: (one["replicas"], int(one["resources"]["limits"]["gpu"])) for name, one in services.items()}
     texts = [one["extraPodSpec"]["mainContainer"]["args"][0] for one in services.values()]
-    assert [flag in text for text in texts] == [name.startswith("Prefill") for name in services]
-    assert not any("--port" in text or "kv-transfer" in text for text in texts)
+    assert all(flag in text and "--port" not in text for text in texts)
+    assert [f"--disaggregation-mode {name.rstrip('0123456789').lower()} " in f"{text} " for name, text in zip(services, texts, strict=True)]
     assert main(["export", out, "--as", "replicas"]) == 0
     table = json.loads(capsys.readouterr().out)
     assert [(row["replicas"], row["devices"]) for row in table] == list(counts.values())
@@ -366,6 +368,39 @@ def test_limits_of_means_are_exceeded_in_the_replay_and_those_of_percentiles_are
     text = said(capsys)
     assert "beyond" not in text
     assert "of 30 ms at p95" in text
+
+
+def test_the_replay_is_judged_at_the_percentile_of_the_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    """The median and 95 of 100 are within a limit that 99 of 100 are not; 90 of 100 are judged where limits hold for those."""
+    line = ["serve", "qwen3-32b", "--gpus", "19xh200", "--weights", "fp8", "--input", "3000", "--output", "500", "--ttft", "1s"]
+    assert main([*line, "--tpot", "40ms", "--at", "p99"]) == 0
+    text = said(capsys)
+    assert (
+        p99 := re.search(r"beyond TTFT p99 is (1\.\d+) s of 1 s: queues are longer than priced; the replay keeps .* at ([0-9.]+)/s", text)
+    )
+    assert (rate := re.search(r"rate ([0-9.]+) requests/s", text))
+    assert float(p99[1]) > 1.0 and float(p99[2]) < float(rate[1])
+    assert main([*line, "--tpot", "40ms", "--at", "p99", "--rate", p99[2]]) == 0
+    assert "beyond" not in said(capsys)
+    assert main([*line, "--tpot", "25ms", "--rate", "20", "--at", "p90"]) == 0
+    assert "replay p50/p90/p99 at 20/s" in said(capsys)
+
+
+def test_the_plan_is_in_the_frontier_as_it_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A worker that breaks the limit with all slots in use keeps it with fewer, and stands in the table though another beats it."""
+    out = tmp_path / "r.json"
+    line = ["serve", "qwen3-32b", "--gpus", "64xh200", "--weights", "fp8", "--input", "3000", "--output", "500", "--ttft", "2s"]
+    assert main([*line, "--tpot", "25ms", "--rate", "40", "--fewest", "--out", str(out)]) == 0
+    capsys.readouterr()
+    _, result = read_saved(out, "serving")
+    question = read_again(result.question, "serving", tmp_path)
+    sections = {section.title: section.parts for section in sheet(question, result).sections}
+    _, table = sections["Throughput of a user against that of a device"]
+    assert isinstance(table, Table)
+    workers, user, _, limits = table.columns
+    [plan] = [index for index, text in enumerate(workers.texts) if text.endswith("(the plan)")]
+    assert float(str(user.exact[plan])) < 1.0 / 0.025
+    assert limits.texts[plan] == "kept, not full"
 
 
 def test_several_kinds_are_taken_together_with_what_each_serves_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
