@@ -104,8 +104,9 @@ def _moves(sharding: Sharding, what: str, layers: Real) -> Mask:
 
 _BLOCK = 1 << 15
 """Number of costs computed together, small enough for all intermediate arrays to fit the processor's cache."""
-_FEW, _KEPT = 256, 256
-"""Most plans and devices of a table of costs that is kept, some 100 kB with its question; and the number of such tables."""
+_FEW, _KEPT = 128, 512
+"""Most plans and devices of a table of costs that is kept, some 100 kB with its question; and the number of tables and bills."""
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,22 +135,27 @@ def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans
 
 
 def spent(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Spent:
-    """Step times and energies without memory, for plans already known to fit. Few of them are kept: searches, baselines and checks look
-    at the same ones."""
+    """Step times and energies without memory, for plans already known to fit."""
     if len(plans) + devices_in(hardware) > _FEW:
         return _spent(model, hardware, cluster, plans)
-    key = dumps((model, hardware, cluster, plans), HIGHEST_PROTOCOL)
-    found = _known.get(key)
+    found = _kept(_spent, model, hardware, cluster, plans)
+    found.step_time.flags.writeable = found.energy.flags.writeable = False
+    return found
+
+
+def _kept(work_out: Callable[..., Found], *question: object) -> Found:
+    """What was worked out for the same bytes, or is now. Searches, baselines, checks and sheets ask for the same designs again."""
+    key = dumps((work_out.__name__, *question), HIGHEST_PROTOCOL)
+    found: Found | None = _known.get(key)
     if found is None:
-        found = _spent(model, hardware, cluster, plans)
-        found.step_time.flags.writeable = found.energy.flags.writeable = False
+        found = work_out(*question)
         if len(_known) >= _KEPT:
             _known.clear()
         _known[key] = found
     return found
 
 
-_known: dict[bytes, Spent] = {}
+_known: dict[bytes, Any] = {}
 
 
 def _spent(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Spent:
@@ -178,6 +184,10 @@ def step_times(model: Transformer, hardware: Hardware, cluster: Cluster, plans: 
 
 def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Bill:
     """The cost breakdown of one plan on one device; further sets of constants are columns after the device's own."""
+    return _kept(_bill, model, hardware, cluster, plan)
+
+
+def _bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Bill:
     plans, hardware = table([plan]), under_all_sets(hardware) if hardware.variants else hardware
     parts, split = parts_of(model, hardware, cluster, plans), sharding(model, plans)
     needed = terms(model, hardware, plans, parts)
