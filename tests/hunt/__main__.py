@@ -46,7 +46,7 @@ SHARES = {"questions": 0.18, SELDOM: 0.27, "faults": 0.22, FILES: 0.33}
 """Of the time."""
 SHORT = 4
 """Faults of one command in a round, where there is one sweep to which several happen."""
-LONG = 120.0
+LONG = 300.0
 """Seconds of the processor after which a question hangs."""
 
 

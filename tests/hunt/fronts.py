@@ -124,12 +124,13 @@ def hunt_near(seed: int, random: Random, edits: int) -> tuple[Instance, Counter[
     result = solve_and_verify(FAMILY, question, "auto", Limits(SECONDS), unwatched)
     gap = random.choice((0.0, 0.01, 0.1, 0.5, 3.0))
     near = near_optimum(question, result, gap, unwatched, inf)
-    least = min((one.figures[question.objective] for one in designs_of(question)), default=inf)
+    designs = [*designs_of(question)]
+    least = min((one.figures[question.objective] for one in designs), default=inf)
     if result.proved and result.value != (least if least < inf else None):
         raise FindingError(f"the optimum is {result.value!r}, and {least!r} is the least", json.loads(json.dumps(question.document)))
     if near is None:
         return question, Counter(answered=1, compared=int(least == inf))
-    within = [one.choices for one in designs_of(question) if one.figures[question.objective] <= near.limit]
+    within = [one.choices for one in designs if one.figures[question.objective] <= near.limit]
     for known in near.choices:
         seen = {choices[known.name] for choices in within}
         for option, occurs, never in zip(known.options, known.occur, known.never, strict=True):
