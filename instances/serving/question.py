@@ -582,7 +582,8 @@ def _network(file: ServingFile, written: Written) -> Transformer:
                 text = written.files.text(file.config or "", text_of)
             shape = transformer_from_config(config_in(text, file.config or ""))
     except ValueError as error:
-        raise written.refused([written.fault("config" if file.model is None else "model", str(error))]) from error
+        hub = f"; a name on the hub belongs in hub: {file.model}" if file.model and "/" in file.model else ""
+        raise written.refused([written.fault("config" if file.model is None else "model", f"{error}{hub}")]) from error
     if shape is None:
         raise written.refused([written.fault("model", f"{file.model} is no transformer, others are not served (name a language model)")])
     return shape

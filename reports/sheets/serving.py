@@ -300,6 +300,8 @@ def _memory_text(question: ServingQuestion, said: ServingFigures) -> str:
     sizes = f"{offer.memory / _GIB:,.3g} of {question.kind_of(offer.shape.device).usable_memory / _GIB:,.3g} GiB"
     roles = {other.shape.role for other in said.offers}
     which = offer.shape.role if len(roles) == len(said.offers) else brief_shape_text(offer.shape)
+    if len(said.offers) > 2:
+        return f"{sizes} ({which})"
     return f"{sizes}{f' ({which})' if len(said.offers) > 1 else ''}: {parts}"
 
 

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again, read_given
 from crossopt.instances.serving.question import ServingQuestion
 from crossopt.instances.serving.workers import Shape
 from crossopt.reports.cli import main
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.serving import command_of
+from crossopt.reports.render.terminal import brief
 from crossopt.reports.sheets.serving import sheet, workers_texts
 from crossopt.reports.sheets.sheet import Breakdown, Picture, Table
 from crossopt.solvers.serving.judge import Copies
@@ -368,6 +370,22 @@ def test_limits_of_means_are_exceeded_in_the_replay_and_those_of_percentiles_are
     text = said(capsys)
     assert "beyond" not in text
     assert "of 30 ms at p95" in text
+
+
+def test_baselines_stay_in_the_short_answer_before_what_is_assumed() -> None:
+    """Where there is room for one of them: what the kinds of devices cost alone is what a question of two kinds asks."""
+    rows = [*((f"row {number}", "text") for number in range(11)), ("baselines", "h200 alone"), ("assumed", "bf16"), ("next", "--verbose")]
+    text = brief("an answer", rows)
+    assert len(text.splitlines()) == 15
+    assert "h200 alone" in text and "bf16" not in text
+
+
+def test_a_name_on_the_hub_is_no_model_of_a_file() -> None:
+    text = "kind: serving\nmodel: Qwen/Qwen3-32B\nhardware: h200\ndevices: 8\nrequests: {input: 2000, output: 200}\n"
+    with pytest.raises(InstanceError) as refused:
+        read_given(text, "serving")
+    assert "did you mean 'qwen3-32b'?" in str(refused.value)
+    assert "a name on the hub belongs in hub: Qwen/Qwen3-32B" in str(refused.value)
 
 
 def test_the_replay_is_judged_at_the_percentile_of_the_limits(capsys: pytest.CaptureFixture[str]) -> None:
