@@ -295,6 +295,10 @@ def _remarks_of_shapes(engine: str, question: ServingQuestion, shapes: Sequence[
         yield "options are those of TensorRT-LLM 1.3; --max_batch_size counts the requests of each rank with attention of its own"
     if engine == "trtllm" and any(shape.data != shape.tensor for shape in data):
         yield "enable_attention_dp gives each rank a group of its own: other groups are not launched (solve with choices.data = tensor)"
+    if any(shape.weights == "fp8" for shape in shapes) and engine != "trtllm":
+        yield "a checkpoint with scales of blocks (weight_block_size) keeps them, which takes longer (solve with weights: fp8-block)"
+    if any(item.cached for item in question.classes):
+        yield "cached tokens of prompts are found on every worker: send equal prefixes to the same workers where not all hold them"
     for form in sorted({shape.weights for shape in shapes} - {"bf16"}):
         if engine == "trtllm" or form not in ("fp8", "fp8-block"):
             yield f"{form} weights: the model must be a checkpoint in that format, which {engine} takes as it is"

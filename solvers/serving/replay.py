@@ -46,7 +46,7 @@ class Replayed:
     share: float
     """Of the workers that were replayed."""
     first: tuple[float, ...]
-    """Times to first token at `percents_of` the question."""
+    """Times to first token at `percents_of` the question, of several classes those of the one that waits longest."""
     token: tuple[float, ...]
     """Times per output token at the same; empty where nothing is decoded."""
     whole: tuple[float, ...] = ()
@@ -225,14 +225,18 @@ def _replayed(question: ServingQuestion, plan: ServingPlan, said: ServingFigures
         _together(question, workers, requests)
     else:
         _apart(question, workers, requests)
-    later, steps, percents = requests[int(_WARM * count) :], _steps(question), percents_of(question)
-    return Replayed(
-        count,
-        rate,
-        share,
-        percentiles([item.first - item.arrived + _before(question) for item in later], percents),
-        percentiles([(item.done - item.first) / steps[item.kind] for item in later if steps[item.kind]], percents) if any(steps) else (),
-    )
+    first, token = _by_class(question, requests[int(_WARM * count) :])
+    return Replayed(count, rate, share, first, token)
+
+
+def _by_class(question: ServingQuestion, requests: list[_Request]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Percentiles of the times to first token and per output token, each those of the class that has the longest."""
+    steps, before, percents = _steps(question), _before(question), percents_of(question)
+    classes = [[item for item in requests if item.kind == kind] for kind in range(len(steps))]
+    first = [[item.first - item.arrived + before for item in own] for own in classes]
+    token = [[(item.done - item.first) / steps[item.kind] for item in own if steps[item.kind]] for own in classes]
+    found = [[percentiles(times, percents) for times in part if times] for part in (first, token)]
+    return tuple(map(max, zip(*found[0], strict=True))), tuple(map(max, zip(*found[1], strict=True)))
 
 
 def _before(question: ServingQuestion) -> float:

@@ -228,10 +228,12 @@ def test_engines_are_launched_by_their_options(
 ) -> None:
     out = str(tmp_path / "r.json")
     line = ["serve", "meta-llama/Llama-3-70B", *LINE[2:]]
-    assert main([*line, "--mode", "apart", "--context", "8k", "--out", out]) == 0
+    assert main([*line, "--mode", "apart", "--context", "8k", "--cached", "500", "--out", out]) == 0
     capsys.readouterr()
     assert main(["export", out, "--as", engine]) == 0
     text = capsys.readouterr().out
+    assert "cached tokens of prompts are found on every worker" in text
+    assert ("(solve with weights: fp8-block)" in text) == (engine != "trtllm")
     assert [flag for flag in flags if flag not in text] == []
 
 

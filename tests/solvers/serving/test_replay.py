@@ -237,6 +237,21 @@ def test_groups_with_attention_of_their_own_bear_the_rate_of_their_plan() -> Non
     assert max(rates) < 1.5 * min(rates)
 
 
+def test_a_class_of_few_requests_is_judged_by_its_own_percentiles() -> None:
+    """One long prompt of a hundred breaks the limit of all percentiles, though 95 of 100 requests are far within it."""
+    text = TEXT.replace("MODE", "together").replace("limits: {at: mean}", "limits: {ttft: 200 ms, at: p95}\nobjective: devices")
+    long = ", long: {input: 30000, output: 50, rate: 0.1}"
+    firsts = list[tuple[float, ...]]()
+    for more in (long, ""):
+        classes = f"classes: {{short: {{input: 300, output: 50, rate: 10}}{more}}}"
+        question = read_given(text.replace("requests: {input: 1000, output: 50}", classes), "serving")
+        plan = ServingPlan((Copies(2, next(shapes_of(question))),))
+        found = replay(question, plan, judge(question, plan).details)
+        assert found is not None
+        firsts.append(found.first)
+    assert firsts[0][0] > 0.2 > firsts[1][1]
+
+
 def test_classes_share_slots_by_their_rates_and_keep_the_limits() -> None:
     text = """\
 kind: serving
