@@ -33,6 +33,8 @@ WEIGHT_BYTES: Final[Mapping[WeightFormat, float]] = {
     "int4": 0.5 + 2.0 / 128.0,
 }
 """Bytes of a weight with its share of the scales: one of 32 bits for 128 x 128 weights, of 8 bits for 16, of 16 bits for 128."""
+BLOCK_SCALED: Final = ("deepseek-v3", "kimi-k2", "minimax-m2", "qwen3-235b-a22b", "qwen3-30b-a3b")
+"""Models whose checkpoints in 8 bits have a scale for each block of 128 x 128 weights (`weight_block_size` of their config.json)."""
 CACHE_BYTES: Final[Mapping[CacheFormat, float]] = {"bf16": 2.0, "fp8": 1.0}
 _KERNELS: Final[Mapping[WeightFormat, str]] = {
     "bf16": "bfloat16",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.engines import ENGINES, MOST_RANKS, PEAKS, CacheFormat, EngineName, WeightFormat
+from crossopt.instances.catalogue.engines import BLOCK_SCALED, ENGINES, MOST_RANKS, PEAKS, CacheFormat, EngineName, WeightFormat
 from crossopt.instances.catalogue.registry import device, model, names
 from crossopt.instances.files.tables import Cells, columns_of, count, number, read_table
 from crossopt.instances.files.units import quoted
@@ -67,8 +67,6 @@ _WEIGHTS: Final[dict[str, WeightFormat]] = {
     "int8": "int8",
     "int4": "int4",
 }
-_BLOCKS: Final = ("deepseek-v3", "minimax-m2", "qwen3-235b-a22b", "qwen3-30b-a3b")
-"""Models whose checkpoints in 8 bits have a scale for each block of 128 x 128 weights (`weight_block_size` of their config.json)."""
 _REJECTED: Final = {
     "kv8": "weights and cache of all requests in flight do not fit, so that requests wait",
     "queue": "the time to first token is that of a queue",
@@ -218,7 +216,7 @@ def _served(cells: Cells) -> Served:
     if mode == "apart" and (workers := stated_counts["p_workers"]):
         copies[1] = replace(copies[1], waiting=max(flight // (workers * copies[1].data) - 1, 0))
     weights = _format(given.get("precision", ""), gpu)
-    if weights == "fp8" and _registered(name) in _BLOCKS:
+    if weights == "fp8" and _registered(name) in BLOCK_SCALED:
         weights = "fp8-block"
     return Served(
         line=cells.line,

@@ -28,7 +28,17 @@ from crossopt.crossflow.fields import (
 )
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.engines import ENGINES, MOST_RANKS, PEAKS, CacheFormat, EngineName, OwnKernels, WeightFormat, kernels_in
+from crossopt.instances.catalogue.engines import (
+    BLOCK_SCALED,
+    ENGINES,
+    MOST_RANKS,
+    PEAKS,
+    CacheFormat,
+    EngineName,
+    OwnKernels,
+    WeightFormat,
+    kernels_in,
+)
 from crossopt.instances.catalogue.entries import DeviceEntry
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.registry import build_device, device_or_file
@@ -593,7 +603,8 @@ def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], nod
     """The options of the question with the usual ones in place of those that it leaves out."""
     choices, entry = file.choices, ENGINES[file.engine]
     offered = tuple(weight for weight in choices.weights if len(file.hardware or ()) == 1 or PEAKS.get(weight, "bf16") in (*peaks, "bf16"))
-    weights = offered or choices.weights or (("fp8",) if "fp8" in peaks else ("bf16",))
+    in_8_bits: WeightFormat = "fp8-block" if file.model in BLOCK_SCALED else "fp8"
+    weights = offered or choices.weights or ((in_8_bits,) if "fp8" in peaks else ("bf16",))
     tensor = choices.tensor or tuple(power for power in _POWERS if power <= node and shape.heads % power == 0)
     groups = max(tensor) if shape.latent and shape.experts > 1 and file.chip is None else 1
     return Options(

@@ -300,7 +300,7 @@ def _remarks_of_shapes(engine: str, question: ServingQuestion, shapes: Sequence[
     if any(item.cached for item in question.classes):
         yield "cached tokens of prompts are found on every worker: send equal prefixes to the same workers where not all hold them"
     for form in sorted({shape.weights for shape in shapes} - {"bf16"}):
-        if engine == "trtllm" or form not in ("fp8", "fp8-block"):
+        if engine == "trtllm" or form != "fp8":
             yield f"{form} weights: the model must be a checkpoint in that format, which {engine} takes as it is"
     if engine == "trtllm" and any(shape.cache == "bf16" for shape in shapes):
         yield "bf16 cache: a checkpoint whose hf_quant_config.json has a kv_cache_quant_algo gets that format instead"
@@ -367,7 +367,7 @@ def _vllm(question: ServingQuestion, shape: Shape, place: int) -> Flags:
         yield "--speculative-config", json.dumps(_draft_of(question, {"num_speculative_tokens": shape.drafted}))
     yield "--max-num-batched-tokens", str(shape.chunk)
     yield "--gpu-memory-utilization", _share(question)
-    if shape.weights in ("fp8", "fp8-block"):
+    if shape.weights == "fp8":
         yield "--quantization", "fp8"
     yield "--kv-cache-dtype", "fp8" if shape.cache == "fp8" else "auto"
     if question.file.engine == "eager":
@@ -398,7 +398,7 @@ def _sglang(question: ServingQuestion, shape: Shape, place: int) -> Flags:
         yield "--speculative-num-draft-tokens", str(shape.drafted + 1)
     yield "--chunked-prefill-size", str(shape.chunk * shape.data)  # the engine divides it by --dp-size
     yield "--mem-fraction-static", _share(question)
-    if shape.weights in ("fp8", "fp8-block"):
+    if shape.weights == "fp8":
         yield "--quantization", "fp8"
     yield "--kv-cache-dtype", "fp8_e4m3" if shape.cache == "fp8" else "auto"
     if shape.role != "both":
