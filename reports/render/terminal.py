@@ -287,6 +287,7 @@ def _table(table: Table) -> Iterator[str]:
         below.append(widest)
         columns.remove(widest)
     yield from _grid(columns, below)
+    yield from _wrapped(table.caption)
 
 
 def _pairs(names: Column, texts: Column) -> Iterator[str]:

@@ -15,7 +15,7 @@ from crossopt.instances.serving.workers import Shape
 from crossopt.reports.cli import main
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.serving import command_of
-from crossopt.reports.render.terminal import brief
+from crossopt.reports.render.terminal import brief, terminal
 from crossopt.reports.sheets.serving import sheet, workers_texts
 from crossopt.reports.sheets.sheet import Breakdown, Picture, Table
 from crossopt.solvers.serving.judge import Copies
@@ -414,7 +414,9 @@ def test_the_plan_is_in_the_frontier_as_it_is_judged(tmp_path: Path, capsys: pyt
     capsys.readouterr()
     _, result = read_saved(out, "serving")
     question = read_again(result.question, "serving", tmp_path)
-    sections = {section.title: section.parts for section in sheet(question, result).sections}
+    shown = sheet(question, result)
+    assert "Means with all slots in use, before queues" in terminal(shown), "as the page says"
+    sections = {section.title: section.parts for section in shown.sections}
     _, table = sections["Throughput of a user against that of a device"]
     assert isinstance(table, Table)
     workers, user, _, limits = table.columns
