@@ -52,7 +52,7 @@ _FRAME, _MARKED, _SHORT = 4, 13, 6
 _SHORT_ANSWER, _USUAL_WIDTH = 15, 80
 """Lines of a short answer, and the columns for which they are meant; narrower ones have more."""
 _DOUBTS: Final = ("note", "caveat")
-_SPARE: Final = (*_DOUBTS[::-1], "rent", "tokens", "binds", "assumed", "baselines")
+_SPARE: Final = (*_DOUBTS[::-1], "rent", "tokens", "binds", "baselines", "assumed")
 """Doubts, of which the first one stays, and all rows that may be left to the long answer, those that matter least first."""
 _MORE: Final = ("--verbose`", "--verbose", "`text`")
 """What the row of next steps says where there is a long answer: of a command, and of a Python object."""

@@ -86,7 +86,10 @@ def _short(made: Sheet, question: ServingQuestion) -> Iterator[tuple[str, str]]:
     rows, value, objective = made.brief(), made.shortly[:1], question.file.objective
     beside = f"; one in {value[0][1]}" if value and objective == "throughput" else ""
     twice = {*(value if objective in ("throughput", "devices", "cost") else ()), *(("note", f"{label}: {text}") for label, text in rows)}
+    crowded = len(question.kinds) > 1 and sum(label in ("workers", "") for label, _ in rows) > 2
     for label, text in rows:
+        if label == "assumed" and crowded:
+            continue  # the long answer notes it; what each kind costs alone is the point
         if label == "next":
             yield label, text.replace(" for all tables", "").replace("`check` and `report`", "`check`")
         elif label == "baselines":

@@ -4,6 +4,8 @@ import json
 import re
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -15,8 +17,8 @@ from crossopt.instances.serving.workers import Shape
 from crossopt.reports.cli import main
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.serving import command_of
-from crossopt.reports.render.terminal import brief, terminal
-from crossopt.reports.sheets.serving import sheet, workers_texts
+from crossopt.reports.render.terminal import terminal
+from crossopt.reports.sheets.serving import _short, sheet, workers_texts
 from crossopt.reports.sheets.sheet import Breakdown, Picture, Table
 from crossopt.solvers.serving.judge import Copies
 
@@ -374,12 +376,13 @@ def test_limits_of_means_are_exceeded_in_the_replay_and_those_of_percentiles_are
     assert "of 30 ms at p95" in text
 
 
-def test_baselines_stay_in_the_short_answer_before_what_is_assumed() -> None:
-    """Where there is room for one of them: what the kinds of devices cost alone is what a question of two kinds asks."""
-    rows = [*((f"row {number}", "text") for number in range(11)), ("baselines", "h200 alone"), ("assumed", "bf16"), ("next", "--verbose")]
-    text = brief("an answer", rows)
-    assert len(text.splitlines()) == 15
-    assert "h200 alone" in text and "bf16" not in text
+def test_baselines_stay_in_the_short_answer_of_several_kinds_before_what_is_assumed() -> None:
+    """With many lines of workers there is room for one of them, and what the kinds cost alone is what the question asks."""
+    rows = [("workers", "a"), ("", "b"), ("", "c"), ("baselines", "h200 alone"), ("assumed", "bf16 cache")]
+    made: Any = SimpleNamespace(brief=lambda: rows, shortly=(("cost", "1"),), beside=(("h200 alone", 2.0),), value=1.0)
+    for kinds, labels in (((1, 2), ["workers", "", "", "baselines"]), ((1,), ["workers", "", "", "baselines", "assumed"])):
+        question: Any = SimpleNamespace(file=SimpleNamespace(objective="cost"), kinds=kinds)
+        assert [label for label, _ in _short(made, question)] == labels
 
 
 def test_a_name_on_the_hub_is_no_model_of_a_file() -> None:
