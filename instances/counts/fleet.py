@@ -21,10 +21,10 @@ from typing import Annotated, Any, Literal
 
 from crossopt.crossflow.fields import Bounds, Doc, In, NonZero, Prose, Ratio, Unset
 from crossopt.instances.counts.networks import NetworkRun, NetworkSection, PricedNetworks, entries_of, networks_in
-from crossopt.instances.counts.shapes import cell_number, exact, places_for, unshared
+from crossopt.instances.counts.shapes import cell_number, places_for, unshared
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.tables import table_in, text_of
-from crossopt.instances.files.units import nearest, quoted, rounded_quantity
+from crossopt.instances.files.units import exact, nearest, quoted, rounded_quantity
 from crossopt.instances.files.written import Written, short_repr
 
 MOST_KINDS, MOST_CLASSES, MOST_SLICES, MOST_AVAILABLE = 200, 400, 10_000, 1_000_000

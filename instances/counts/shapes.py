@@ -13,7 +13,6 @@ offered, and nothing is assumed to grow with threads or batch.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import Annotated, Any, Literal
 from crossopt.crossflow.fields import Bounds, Bytes, Doc, Duration, NonZero, NotNegative, Positive, Prose, Throughput, Unset
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.tables import Cells, table_in, text_of
-from crossopt.instances.files.units import parse_number, quoted
+from crossopt.instances.files.units import exact, parse_number, quoted
 from crossopt.instances.files.written import Written, short_repr
 
 MOST_THREADS, MOST_BATCH, MOST_SHAPES = 1_024, 1 << 20, 20_000
@@ -145,11 +144,6 @@ def size_of(question: InstancesQuestion) -> str:
     return f"{len(question.shapes):,} measured shapes on {question.file.threads:,} threads{batch}"
 
 
-def exact(value: float) -> Fraction:
-    """The shortest decimal that is this float, as files write it."""
-    return Fraction(Decimal(repr(float(value))))
-
-
 def places_for(values: Sequence[Fraction], most: Fraction) -> int:
     """Decimal places in which all values are whole, or as many as keep sums of up to `most` below the greatest number."""
     fits = next(places for places in range(_FINEST, -_FINEST * 20, -1) if most * Fraction(10) ** places < GREATEST)
@@ -164,6 +158,18 @@ def unshared(place: str, names: str, unit: str, values: Collection[Fraction], pl
         yield place, f"{names} from {least} to {most} have no common unit that keeps eight digits of each (remove what lies far off)"
 
 
+def _near_limit(file: InstancesFile, latencies: Collection[Fraction], places: int) -> Iterator[tuple[str, str]]:
+    """A fault where the common unit moves a latency over the limit, or below it."""
+    if file.latency is None:
+        return
+    scale, limit = Fraction(10) ** places, exact(file.latency)
+    factors = {Fraction(1), *(exact(factor) for factor in (file.interference or {}).values())}
+    if any(
+        (factor * latency <= limit) != (factor * round(latency * scale) <= limit * scale) for latency in latencies for factor in factors
+    ):
+        yield "latency", f"a measured latency is beside it by less than their common unit of 1e-{places} s (round the latencies to it)"
+
+
 def read(written: Written) -> InstancesQuestion:
     """The question; an InstanceError with every fault."""
     file = written.read_as(InstancesFile)
@@ -173,6 +179,7 @@ def read(written: Written) -> InstancesQuestion:
     written.refuse(_profile_faults(file, latencies))
     places = places_for(list(latencies.values()), max(latencies.values()))
     written.refuse(unshared("profile", "latencies", "s", latencies.values(), places))
+    written.refuse(_near_limit(file, latencies.values(), places))
     units = {shape: max(round(latency * Fraction(10) ** places), 1) for shape, latency in latencies.items()}
     rates = {shape: Fraction(shape[1]) * Fraction(10) ** places / latency for shape, latency in units.items()}
     rate_places = places_for(list(rates.values()), max(rates.values()) * file.threads)

@@ -7,6 +7,7 @@ to a float, so that `parse_quantity("815 mm^2", "area") == 815e-6`.
 
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from difflib import SequenceMatcher
 from fractions import Fraction
 from typing import Final
@@ -116,6 +117,11 @@ _DIMENSION_OF: Final = {unit: dimension for dimension in DIMENSIONS.values() for
 def parse_quantity(text: str, dimension: str) -> float:
     """The quantity in SI units; a ValueError with value and remedy if it is not a quantity of `dimension`."""
     return as_float(exact_quantity(text, dimension), text)
+
+
+def exact(value: float) -> Fraction:
+    """The shortest decimal that is this float, as files write it."""
+    return Fraction(Decimal(repr(float(value))))
 
 
 def exact_quantity(text: str, dimension: str) -> Fraction:

@@ -44,7 +44,7 @@ from crossopt.instances.catalogue.huggingface import config_in, text_of, transfo
 from crossopt.instances.catalogue.registry import build_device, device_or_file
 from crossopt.instances.catalogue.registry import model as model_entry
 from crossopt.instances.files.tables import text_of as text_of_table
-from crossopt.instances.files.units import quoted
+from crossopt.instances.files.units import exact, quoted
 from crossopt.instances.files.written import Written, short_repr
 from crossopt.instances.serving.log import LoggedRequest, classes_of, requests_in
 
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from crossopt.instances.serving.workers import Offer, Shape
 
 Objective = Literal["throughput", "devices", "cost", "energy", "die_area"]
+RATE_PLACES: Final = 9
+"""Decimal places of rates, so that sums over workers are exact."""
 FOR_RATE: Final = ("devices", "energy", "die_area")
 """Objectives of which the least is taken that serves a rate."""
 Mode = Literal["together", "apart"]
@@ -716,6 +718,11 @@ def _faults_of_workers(file: ServingFile) -> Iterator[tuple[str, str]]:
     for name, worker in (file.workers or {}).items():
         if not (isfinite(worker.ttft) and isfinite(worker.tpot) and isfinite(worker.rate)):
             yield f"workers.{name}", "its figures are not all finite (leave the worker out where nothing was measured)"
+        elif (exact(worker.rate) * 10**RATE_PLACES).denominator != 1:
+            yield (
+                f"workers.{name}.rate",
+                f"{worker.rate} has more than {RATE_PLACES} decimal places, in which rates add up (round it)",
+            )
 
 
 def _faults_of_goal(file: ServingFile, rent: float | None) -> Iterator[tuple[str, str]]:

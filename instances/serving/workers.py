@@ -42,9 +42,10 @@ from crossopt.instances.catalogue.engines import (
     constants_of_engine,
     serving_kernels,
 )
-from crossopt.instances.serving.question import BEYOND, Level, Role, ServingQuestion
+from crossopt.instances.files.units import exact
+from crossopt.instances.serving.question import BEYOND, RATE_PLACES, Level, Role, ServingQuestion
 
-UNITS: Final = 10**9
+UNITS: Final = 10**RATE_PLACES
 """Units of a request a second: rates are rounded down to whole ones, so that sums over workers are exact."""
 
 
@@ -153,7 +154,8 @@ def units_of(rate: float) -> int:
 def _stated(question: ServingQuestion, shape: Shape) -> Offer:
     worker, matching = (question.file.workers or {})[shape.name], question.file.matching
     share = {"both": 1.0, "prefill": matching.prefill, "decode": matching.decode}[shape.role]
-    return Offer(shape, worker.devices, units_of(worker.rate * share), worker.ttft * matching.ttft, worker.tpot, (), (), 0.0, 0.0, 0.0)
+    units = floor(exact(worker.rate) * exact(share) * UNITS)
+    return Offer(shape, worker.devices, units, worker.ttft * matching.ttft, worker.tpot, (), (), 0.0, 0.0, 0.0)
 
 
 def network_of(question: ServingQuestion, shape: Shape) -> tuple[Transformer, Hardware]:

@@ -9,7 +9,7 @@ from typing import Final
 from crossopt.formulation.certificate import bound_of_tree, integer_form, unpacked
 from crossopt.formulation.fleet import bound_of_fleets, scaled, slice_model
 from crossopt.instances.counts.fleet import FleetQuestion
-from crossopt.instances.counts.shapes import exact
+from crossopt.instances.files.units import exact
 from crossopt.solvers.answer import Baseline, Progress, Result, Verdict, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.proofs import Integers, UnverifiedBound

@@ -24,6 +24,7 @@ from crossopt.formulation.serving.matching import (
     rates_on,
     together_bound,
 )
+from crossopt.instances.files.units import exact
 from crossopt.instances.serving.question import (
     FOR_RATE,
     JOINT,
@@ -185,8 +186,7 @@ _ROLES: Final[tuple[Role, ...]] = ("both", "prefill", "decode")
 
 def needed_units(question: ServingQuestion) -> int:
     """The rate that is asked for, in units, rounded up."""
-    rates = [one.rate for one in question.classes]
-    return 0 if question.rate is None else ceil(sum(Fraction(rate or 0) for rate in rates) * UNITS)
+    return 0 if question.rate is None else ceil(sum(exact(one.rate or 0.0) for one in question.classes) * UNITS)
 
 
 MILLION: Final = 1_000_000

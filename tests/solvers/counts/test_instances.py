@@ -191,6 +191,7 @@ def test_a_table_says_what_rows_in_the_question_say(tmp_path: Path) -> None:
         (("profile.1.batch=1",), "profile[1]: 1 threads with a batch of 1 are given twice, also as item 0"),
         (("threads=0",), "threads: "),
         (("profile.0.latency=1e13 s",), "profile: latencies from 0.018 s to 1e+13 s have no common unit that keeps eight digits of each"),
+        (("latency=9000000.00000001 s", "profile.0.latency=9000000.000000011 s"), "latency: a measured latency is beside it by less"),
         (("objective=throughput", "profile.0.latency=1e-7 ms"), "profile: throughputs from "),
     ],
 )

@@ -603,6 +603,24 @@ def test_a_stated_context_is_taken_before_that_of_the_published_model() -> None:
     assert ask(f"{long}context: 131072\n").input == 50_000
 
 
+@pytest.mark.parametrize("rate", [1.1, 0.1, 0.29, 3.3, 0.000001, 12345.678901234])
+def test_workers_whose_rates_add_up_to_the_rate_that_is_asked_for_serve_it(rate: float) -> None:
+    """2 x 1.1 = 2.2, whatever their nearest binary fractions are."""
+    asked = float(Fraction(str(rate)) * 2)
+    workers = f"{{a: {{role: prefill, devices: 1, rate: {rate}}}, b: {{role: decode, devices: 1, rate: {rate}}}}}"
+    text = f"kind: serving\nrequests: {{input: 9, output: 9, rate: {asked!r}}}\nobjective: devices\ndevices: 8\nworkers: {workers}\n"
+    found = program(ask(text), Limits(), unwatched)
+    assert (found.value, found.bound) == (4, 4)
+    few = program(ask(text.replace("devices: 8", "devices: 3")), Limits(), unwatched)
+    assert few.bound == inf
+
+
+def test_weights_are_block_scaled_where_the_checkpoint_of_the_model_is() -> None:
+    for model, weights in (("deepseek-v3", ("fp8-block",)), ("qwen3-30b-a3b", ("fp8-block",)), ("llama3-70b", ("fp8",))):
+        assert ask(LLAMA.replace("llama3-70b", model)).kinds[0].options.weights == weights
+    assert ask(LLAMA.replace("h100-sxm", "a100-80g").replace("llama3-70b", "qwen3-30b-a3b")).kinds[0].options.weights == ("bf16",)
+
+
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
