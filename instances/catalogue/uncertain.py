@@ -26,6 +26,8 @@ SUSTAINED: Final = "sustained"
 """The most demanding kernels, whose shares are multiplied together."""
 _NO_PART: Final = (MODEL, PRICES, "technology", "hardware")
 """Sections without alternative sets: model constants have fitted sets, the others are limits and shares of a budget."""
+_LEAST_FACTOR, _MOST_FACTOR = 1e-6, 1e6
+_NO_FACTOR: Final = f"factors above 0 are from {_LEAST_FACTOR:g} to {_MOST_FACTOR:g} (take one nearer 1)"
 _FIFTH: Final = 0.2
 _ESTIMATE: Final = "estimate: a fifth either way, as no source gives a range"
 _FITTED: Final = "sets of constants fitted to public runs: between those of which one run in twenty was faster, and slower"
@@ -155,6 +157,7 @@ def multiplied(record: T, figures: Mapping[str, float], path: str, faults: list[
         faults.append((f"{path}.{name}", f"this is no figure that can be multiplied ({remedy})"))
     changed = [(*known[name], factor) for name, factor in figures.items() if name in known]
     faults += [(path, f"{slot.key}: {ZERO}") for slot, _, factor in changed if factor == 0 and slot.mark(NonZero) is not None]
+    faults += [(f"{path}.{slot.key}", _NO_FACTOR) for slot, _, factor in changed if factor and not _LEAST_FACTOR <= factor <= _MOST_FACTOR]
     try:
         return replace(record, **{slot.name: value * factor for slot, value, factor in changed})  # type: ignore[type-var]
     except ValueError as error:

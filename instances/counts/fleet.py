@@ -234,7 +234,13 @@ def _far_apart(file: FleetFile, classes: tuple[str, ...], table: Mapping[str, Ma
         rates = {kind: row[name] for kind, row in table.items() if row.get(name)}
         kind = min(rates, key=lambda kind: rates[kind])
         devices = exact(file.classes[name]) / rates[kind]
+        busy = devices / exact(file.utilization)
         if min(file.classes[name], float(rates[kind])) < _SMALLEST:
             yield f"classes.{name}", f"rates above 0 are from {_SMALLEST:g} requests/s on (leave out what is less, or change the unit)"
         elif devices > MOST_AVAILABLE:
             yield f"classes.{name}", f"{float(devices):.3g} devices of kind {kind} would serve it (leave that rate out, or change the unit)"
+        elif busy > MOST_AVAILABLE:
+            yield (
+                "utilization",
+                f"{float(busy):.3g} devices of kind {kind} so idle would serve {quoted(name)} (raise it, or leave that rate out)",
+            )

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from crossopt.crossflow.fields import (
     Area,
     AreaChoice,
+    Bounds,
     Bytes,
     CountChoice,
     Doc,
     Duration,
     Energy,
+    NonZero,
     NotNegative,
     Positive,
     Power,
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from crossopt.instances.layers.chips import Chips
 
 Objective = Literal["time", "energy", "size", "memory", "bops", "quality"]
+Rate = Annotated[float, Bounds(1e-6, 1e6)]
 UNITS = {"time": "s", "energy": "J", "size": "B", "memory": "B", "bops": "", "quality": ""}
 MOST_LAYERS, MOST_STRATEGIES, MOST_CHIPS = 20_000, 64, 20_000
 _LOOKED_AT = 8
@@ -135,13 +138,15 @@ class LayersFile:
     technology: Annotated[str | None, Doc("of `crossopt list technologies`, for a graph on a free chip, in place of hardware")] = None
     choices: Annotated[ChipChoicesSection, Doc("parts of the free chip")] = ChipChoicesSection()
     budget: Annotated[ChipBudgetSection, Doc("limits of the free chip")] = ChipBudgetSection()
-    rates: Annotated[dict[str, NotNegative] | None, Doc("of formats on the free chip, over 16 bits; default: the technology's")] = None
+    rates: Annotated[dict[str, Rate] | None, Doc("of formats on the free chip, over 16 bits; default: the technology's")] = None
     format_area: Annotated[
         dict[str, Ratio] | None, Doc("by which a core grows that computes in a format; chips without it are compared")
     ] = None
     formats: Annotated[tuple[Format, ...], Doc("offered for operands, beside the base")] = ()
     base: Annotated[Format, Doc("of activations in memory, and of all that takes no other format")] = "bf16"
-    peaks: Annotated[dict[str, Throughput] | None, Doc("of formats that the device's file lacks, or instead of its own")] = None
+    peaks: Annotated[
+        dict[str, Annotated[Throughput, NonZero()]] | None, Doc("of formats that the device's file lacks, or instead of its own")
+    ] = None
     training: Annotated[bool, Doc("forward and backward pass, or forward only")] = False
     optimizer_bytes: Annotated[
         NotNegative | None, Doc("of each trained weight, beside its gradient; default: Adam, 12 with a 16-bit base, else 8")

@@ -221,7 +221,7 @@ class ChipSection:
 
 
 Available = Annotated[int, Bounds(1, MOST_DEVICES)]
-Rent = Annotated[Money, NonZero()]
+Rent = Annotated[Money, Bounds(1e-6, 1e9), NonZero()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ class ServingFile:
     ] = None
     memory: Annotated[Ratio | None, NonZero(), Doc("share of the memory that the engine may fill; default: the engine's")] = None
     reserve: Annotated[Bytes | None, Doc("of that for graphs and context of the engine; default: the engine's")] = None
-    rent: Annotated[Money | None, NonZero(), Doc("of a device and hour, for `cost`; default: the list price")] = None
+    rent: Annotated[Rent | None, Doc("of a device and hour, for `cost`; default: the list price")] = None
     rents: Annotated[dict[str, Rent] | None, Doc("the same by kind of device")] = None
     hub: Annotated[str | None, Doc("the model's name on the hub or its folder, for exported command lines")] = None
     name: Annotated[str | None, Doc("name of the question; default: the file's")] = None

@@ -57,6 +57,9 @@ def test_factors_of_the_model_hold_for_each_of_its_sets() -> None:
         ("factors.efficiency.matrix=2", "factors.efficiency.matrix: 1.4446 is out of range, a share above 0 and up to 1 is needed"),
         ("factors.network.utilisation=2", "factors.network: utilisation is 1.8, a share of at most 1 is needed"),
         ("factors.core.area=-1", "factors.core.area"),
+        ("factors.core.area=1e-300", "factors.core.area: factors above 0 are from 1e-06 to 1e+06 (take one nearer 1)"),
+        ("compute_area=1e300 mm^2", "choices.compute_area: '1e300 mm^2' is too large (at most 1000000 mm^2)"),
+        ("compute_power=1e300 W", "choices.compute_power: '1e300 W' is too large (at most 1 MW)"),
     ],
 )
 def test_what_cannot_be_multiplied_is_told(setting: str, words: str) -> None:

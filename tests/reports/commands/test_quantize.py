@@ -140,6 +140,7 @@ def test_a_budget_that_no_choice_keeps_is_proved_and_said_with_its_least(network
             "--budget quality: what layers lose of the quality is needed (add --losses FILE.csv; --losses-template",
         ),
         ((*ASKED, "--peak", "int8"), "--peak int8: FORMAT=SPEED is needed"),
+        ((*ASKED, "--peak", "int8=0TFLOP/s"), "--peak: zero is no figure to work with (give one above 0)"),
         ((*ASKED, "--budget", "speed=2"), "--budget speed=2: FIGURE=AMOUNT is needed, of time,"),
         ((*ASKED, "--budget", "size=1MB", "--budget", "size=2MB"), "--budget size=2MB: size is given twice (keep one)"),
         ((*ASKED, "--budget", "time=2kg"), "--budget time: '2kg' has the unknown unit 'kg'"),

@@ -241,6 +241,10 @@ OTHER = {"y": {"price": 1, "rates": {"a": 4}, "available": 1}}
         (("devices.small.rates.short=1e-320",), "classes.short: rates above 0 are from 1e-06 requests/s on"),
         (("devices.small.rates.short=1e-5", "classes.short=30"), "classes.short: 3e+06 devices of kind small would serve it"),
         (("devices.small.price=1e300",), "devices.small.price: "),
+        (
+            ("utilization=1e-20", "classes.long=0", "classes.batch=0"),
+            "utilization: 2.4e+20 devices of kind small so idle would serve 'short' (raise it,",
+        ),
     ],
 )
 def test_a_faulty_question_is_refused_in_one_sentence(settings: tuple[str, ...], sentence: str) -> None:

@@ -542,6 +542,8 @@ def test_other_reasons_are_named() -> None:
         (("tensor: [4, 8]", "weights: [fp4]"), "h100-sxm has no peak in fp4"),
         (("limits: {ttft: 1 s", "limits: {ttft: 0 s"), "ttft"),
         (("hardware: h100-sxm", "hardware: trainium2\nobjective: cost"), "what does a device cost an hour"),
+        (("devices: 16", "devices: 16\nrent: 1e300 USD"), "rent: '1e300 USD' is too large (at most 1000000000 USD)"),
+        (("devices: 16", "devices: 16\nrents: {h100-sxm: 1e-300 USD}"), "rents.h100-sxm: '1e-300 USD' is too small"),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(edit: tuple[str, str], message: str) -> None:
