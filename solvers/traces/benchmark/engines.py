@@ -400,7 +400,8 @@ def _refuted(question: BenchmarkQuestion, model: Model, deadline: float) -> Sear
 
 
 def _looking(deadline: float) -> float:
-    return min(max(deadline - monotonic(), _SHORTEST), _SHORT)
+    """Seconds for reasons: twice those that are enough where other processes take no processor."""
+    return min(max(deadline - monotonic(), _SHORTEST), 2.0 * _SHORT)
 
 
 def exhaustive(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Runs]:
