@@ -59,7 +59,7 @@ def unwatched(progress: Progress) -> None:
     del progress
 
 
-STOPPED = ("complete", "interrupted", "time limit")
+STOPPED = ("complete", "interrupted", "time limit", "error")
 """Reasons for which an engine may stop."""
 A = TypeVar("A")
 D = TypeVar("D")

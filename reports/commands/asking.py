@@ -57,7 +57,12 @@ def solve(options: Namespace, kind: str) -> Ending:
         left = max(limits.seconds - (monotonic() - began), 0.0)  # large files take seconds to be read
         simple = keeping.simplest_answer if keeping else simplest_of(family, question)
         spent, ending = replace(limits, seconds=left), keep.finish if keep else no_op
-        result = solve_and_verify(family, question, name, spent, keeping or watch, ending, simple)
+        try:
+            result = solve_and_verify(family, question, name, spent, keeping or watch, ending, simple)
+        except Exception as cause:
+            if keeping:
+                keeping.fail(cause)
+            raise
     hand_out(written(result), options.out)
     for error in failed:  # which cost the log, and must not cost the answer
         raise error

@@ -311,6 +311,8 @@ class Keeping:
     """When the next one may be kept."""
     simple: Any = None
     """What the simplest rule answered."""
+    last: Progress | None = None
+    """What was handed over last."""
     lock: Any = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
@@ -339,6 +341,11 @@ class Keeping:
                 self.best, self.bound = progress.best, progress.bound
         self.watch(progress)
 
+    def fail(self, error: Exception) -> None:
+        """Name the error that ends the search in the answer that was handed over last."""
+        with suppress(Exception), self.lock:
+            self._hand_over(self.last, error)
+
     def _hand_over_the_simplest(self, seconds: float) -> None:
         """Hand over the answer of the simplest rule while the search has none yet, without delaying the search."""
         with suppress(Exception):  # whatever happens here, the search goes on
@@ -348,9 +355,9 @@ class Keeping:
                     self.simple = answer
                     self._hand_over(Progress("", None, answer=lambda: answer))
 
-    def _hand_over(self, progress: Progress | None) -> None:
+    def _hand_over(self, progress: Progress | None, error: Exception | None = None) -> None:
         """Nothing where the judge does not agree: the last answer is held to that too."""
-        now = monotonic()
+        now, self.last = monotonic(), progress
         stopped = "time limit" if isfinite(self.limits.seconds) else "interrupted"  # who is ended on request mostly ends by itself
         with suppress(ModelError, VerificationError, ValueError):
             found = self.family.with_parts(self.question, incumbent_of(progress, self.engine, stopped), self.limits)
@@ -359,6 +366,9 @@ class Keeping:
             )  # when it is shown, unless the search was killed
             seconds = until if found.seconds is None else found.seconds
             result = certify(self.family, self.question, found, self.limits, seconds)
+            if error is not None:
+                ended = f"the search ended by {type(error).__name__}"
+                result = replace(result, stopped="error", seconds=now - self.began, notes=(*result.notes, ended))
             saved = self.written(result)
             if result.answer is not None and not result.parts:  # else its words follow from those of its parts
                 killed = self.written(replace(result, stopped="interrupted", seconds=now - self.began, notes=(*result.notes, _KILLED)))

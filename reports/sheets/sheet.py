@@ -429,6 +429,8 @@ def proof_text(result: Result[Any, Any], what: str, by: str = "") -> str:
 
 def next_text(result: Result[Any, Any], step: str = "") -> str:
     """What to do with an answer, by how the search ended; `step` is what the problem type offers beside that."""
+    if result.stopped == "error":
+        return "please report the error"
     if result.value is None and not result.settled:
         return "run it again, and for longer" if result.stopped == "interrupted" else "give it more time (--time-limit)"
     saving = "" if result.value is None else "--out FILE for `check` and `report`"

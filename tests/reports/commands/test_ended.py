@@ -169,6 +169,19 @@ def test_a_process_that_crashes_loses_no_answer(tmp_path: Path, end: str) -> Non
     assert saved(target).notes[-1].startswith(words)
 
 
+def test_an_error_within_a_search_is_no_interruption(tmp_path: Path) -> None:
+    target = tmp_path / "result.json"
+    with started(TINY, end="raise ZeroDivisionError('of a bound')", target=target) as process:
+        out, said = process.communicate(timeout=GUARD)
+    assert process.returncode == 1
+    assert "internal error: ZeroDivisionError: of a bound" in said
+    assert "not proved (error after" in out
+    assert "interrupted" not in out
+    result = saved(target)
+    assert (result.status, result.stopped, result.notes[-1]) == ("FEASIBLE", "error", "the search ended by ZeroDivisionError")
+    assert main(["check", str(target)]) == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_the_best_number_of_devices_so_far_is_kept_with_what_it_rests_on(tmp_path: Path, number: signal.Signals) -> None:
     """Killed from outside, or ended on request: what is written is accepted."""
