@@ -13,13 +13,13 @@ from crossopt.instances.measured.serving import ServedRuns, read_served
 from crossopt.solvers.measured.serving import PricedRun, ServingErrors, price_served, serving_errors
 
 _PAGE, _LABEL, _CELL, _LISTED = 118, 36, 8, 6
-_TITLES: Final = ("rows", "TPOT", "bias", "TTFT", "median", "queued", "TTFT", "request", "tau", "regret")
+_TITLES: Final = ("rows", "TPOT", "bias", "TTFT", "bias", "queued", "TTFT", "request", "tau", "regret")
 _LEGEND: Final = (
     "Errors are predicted over measured time, less 1. TPOT is the mean size of those of the time per output token, bias their mean with "
-    "signs. TTFT is the mean size of those of the time to first token where no queue rules it, with the median beside it. Rows are queued, "
-    "and have their TTFT apart, where by Little's law more than one request waits for its first token on average. Request is of whole "
-    "requests. Tau is Kendall's of times per output token, regret the loss of tokens a second and device by the first choice among rows up "
-    "to the median time per output token, each the mean over settings of one model, device and lengths."
+    "signs. TTFT and its bias are the same of the time to first token where no queue rules it. Rows are queued, and have their TTFT apart, "
+    "where by Little's law more than one request waits for its first token on average. Request is of whole requests. Tau is Kendall's of "
+    "times per output token, regret the loss of tokens a second and device by the first choice among rows up to the median time per output "
+    "token, each the mean over settings of one model, device and lengths."
 )
 
 
@@ -58,8 +58,8 @@ def _row(label: str, cells: Sequence[str]) -> str:
 
 
 def _figures(line: ServingErrors) -> str:
-    shares = (line.output_time, line.output_bias, line.first_token, line.first_median, line.queued_first_token, line.whole)
-    cells = ["-" if value is None else f"{value:+.1%}" if index == 1 else f"{value:.1%}" for index, value in enumerate(shares)]
+    shares = (line.output_time, line.output_bias, line.first_token, line.first_bias, line.queued_first_token, line.whole)
+    cells = ["-" if value is None else f"{value:+.1%}" if index in (1, 3) else f"{value:.1%}" for index, value in enumerate(shares)]
     cells.insert(4, f"{line.queued:,}")
     tau, regret = ("-" if line.tau is None else f"{line.tau:.2f}"), ("-" if line.regret is None else f"{line.regret:.1%}")
     return _row(line.label, (f"{line.rows:,}", *cells, tau, regret))

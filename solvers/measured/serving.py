@@ -61,7 +61,7 @@ class ServingErrors:
     output_bias: float | None
     first_token: float | None
     """Of the time to first token of rows that no queue rules."""
-    first_median: float | None
+    first_bias: float | None
     queued: int
     """Rows whose time to first token is ruled by queues,"""
     queued_first_token: float | None
@@ -126,17 +126,17 @@ def serving_errors(priced: Sequence[PricedRun]) -> Iterator[ServingErrors]:
 def errors_of(label: str, rows: Sequence[PricedRun]) -> ServingErrors:
     """The errors of some rows."""
     output, whole = ([error for row in rows if (error := row.errors[index]) is not None] for index in (0, 2))
-    first, queued = ([abs(row.errors[1]) for row in rows if row.errors[1] is not None and row.run.queued == side] for side in (False, True))
+    first, queued = ([row.errors[1] for row in rows if row.errors[1] is not None and row.run.queued == side] for side in (False, True))
     taus, regrets = _ranking(rows)
     return ServingErrors(
         label,
         len(rows),
         _mean([abs(error) for error in output]),
         _mean(output),
+        _mean([abs(error) for error in first]),
         _mean(first),
-        median(first) if first else None,
         len(queued),
-        _mean(queued),
+        _mean([abs(error) for error in queued]),
         _mean([abs(error) for error in whole]),
         _mean(taus),
         _mean(regrets),
