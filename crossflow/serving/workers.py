@@ -235,7 +235,7 @@ def unevenness(parts: Sequence[tuple[float, Real]]) -> Real:
     """Square of the coefficient of variation of figures with their shares: how much longer a queue is than with equal ones."""
     mean = sum(share * figure for share, figure in parts)
     square = sum(share * figure * figure for share, figure in parts)
-    return np.maximum(square / np.maximum(mean * mean, _TINY) - 1.0, 0.0) if len(parts) > 1 else 0.0 * parts[0][1]
+    return np.maximum(square / np.maximum(mean * mean, _TINY) - 1.0, 0.0) if len(parts) > 1 else np.zeros_like(parts[0][1])
 
 
 _TINY: Final = 1.0e-300
