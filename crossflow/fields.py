@@ -172,3 +172,4 @@ PowerChoice: TypeAlias = Annotated[tuple[float, ...], Unit("power"), Bounds(high
 BandwidthChoice: TypeAlias = Annotated[tuple[float, ...], Unit("bandwidth"), Choice()]
 RatioChoice: TypeAlias = Annotated[tuple[float, ...], Unit("ratio"), Bounds(0.0, 1.0), Choice()]
 CountChoice: TypeAlias = Annotated[tuple[int, ...], Bounds(1), Choice()]
+DieChoice: TypeAlias = Annotated[tuple[int, ...], Bounds(1, 1000), Choice()]

@@ -14,6 +14,7 @@ from crossopt.crossflow.fields import (
     Bytes,
     Choice,
     CountChoice,
+    DieChoice,
     Doc,
     Duration,
     Energy,
@@ -374,9 +375,9 @@ class ChoicesSection(_PlanChoices):  # type: ignore[misc]
     """The choices. Settings not named are fixed: the technology's default split, one device, no recomputation and so on."""
 
     die_area: Annotated[AreaChoice | None, Doc("of the die; default: as large as its parts")] = None
-    dies: Annotated[
-        CountChoice | None, Doc("number of identical dies in the package, which share all parts; default: the usual number")
-    ] = None
+    dies: Annotated[DieChoice | None, Doc("number of identical dies in the package, which share all parts; default: the usual number")] = (
+        None
+    )
     compute_area: Annotated[AreaChoice | None, Doc("of the cores")] = None
     registers_area: Annotated[AreaChoice | None, Doc("of the registers")] = None
     l1_area: Annotated[AreaChoice | None, Doc("of the L1 memories")] = None

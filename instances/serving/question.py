@@ -15,6 +15,7 @@ from crossopt.crossflow.fields import (
     Bytes,
     Choice,
     CountChoice,
+    DieChoice,
     Doc,
     Duration,
     Money,
@@ -207,7 +208,7 @@ class ChipChoices:
     hbm_stacks: Annotated[CountChoice | None, Doc("number of memory stacks")] = None
     node_network_area: Annotated[AreaChoice | None, Doc("of links inside a node")] = None
     network_area: Annotated[AreaChoice | None, Doc("of links between nodes")] = None
-    dies: Annotated[CountChoice | None, Doc("number of equal dies in the package")] = None
+    dies: Annotated[DieChoice | None, Doc("number of equal dies in the package")] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,7 @@ def test_factors_of_the_model_hold_for_each_of_its_sets() -> None:
         ("factors.core.area=-1", "factors.core.area"),
         ("factors.core.area=1e-300", "factors.core.area: factors above 0 are from 1e-06 to 1e+06 (take one nearer 1)"),
         ("compute_area=1e300 mm^2", "choices.compute_area: '1e300 mm^2' is too large (at most 1000000 mm^2)"),
+        ("dies=[1, 1001]", "choices.dies[1]: '1001' is too large (at most 1000)"),
         ("compute_power=1e300 W", "choices.compute_power: '1e300 W' is too large (at most 1 MW)"),
     ],
 )
