@@ -12,7 +12,7 @@ piece takes as long as the region's upper end. Times are whole multiples of 2^-2
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, combinations_with_replacement
 from math import inf
@@ -283,12 +283,13 @@ class _Course:
     most: int
     found: Search
     prices: Prices
-    seen: list[set[object]] = field(default_factory=list)
+    seen: list[set[object]]
+    late: Callable[[Search], bool]
     held: list[Held] = field(default_factory=list)
 
 
-def search(form: Whole, prices: Prices, below: int | None, most: int) -> Search:
-    """The best plan below so many units, if there is one, in at most so many nodes."""
+def search(form: Whole, prices: Prices, below: int | None, most: int, late: Callable[[Search], bool] = lambda _: False) -> Search:
+    """The best plan below so many units, if there is one, in at most so many nodes, and until it is late."""
     if any(not ways for ways in form.ways):
         return Search()
     reduced = {
@@ -300,7 +301,7 @@ def search(form: Whole, prices: Prices, below: int | None, most: int) -> Search:
     for table in reversed(order):
         rest.append(rest[-1] + reduced[form.types[table]][0][0])
     offset = form.devices * _worth(prices, form.capacity)
-    course = _Course(form, order, reduced, rest[::-1], offset, below, most, Search(), prices, [set() for _ in order])
+    course = _Course(form, order, reduced, rest[::-1], offset, below, most, Search(), prices, [set() for _ in order], late)
     empty = ((0,) * form.phases, (0, 0, 0))
     _descend(course, 0, (empty,) * form.devices, 0, 0)
     return course.found
@@ -337,7 +338,7 @@ def _descend(course: _Course, depth: int, state: State, spent: int, last: int) -
             continue
         course.seen[depth].add(key)
         found.nodes += 1
-        if found.nodes > course.most:
+        if found.nodes > course.most or course.late(found):
             found.complete = False
             return
         course.held.append(held)

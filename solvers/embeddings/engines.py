@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import product
-from math import inf, isfinite, isinf, nextafter
+from functools import partial
+from itertools import count, product, takewhile
+from math import comb, inf, isfinite, isinf, nextafter
 from random import Random
 from time import monotonic
 from typing import Final
@@ -21,7 +22,17 @@ from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
 from crossopt.solvers.embeddings.annealing import balance_phases, height_of
 from crossopt.solvers.embeddings.baselines import baselines, plan_of
-from crossopt.solvers.embeddings.judge import BY_COUNTS, BY_PHASES, BY_PRICES, BY_SEARCH, EmbeddingPlan, TablePlan, judge, least_units
+from crossopt.solvers.embeddings.judge import (
+    BY_COUNTS,
+    BY_PHASES,
+    BY_PRICES,
+    BY_SEARCH,
+    MOST_NODES,
+    EmbeddingPlan,
+    TablePlan,
+    judge,
+    least_units,
+)
 from crossopt.solvers.embeddings.local import Plan, improve, slowest, start_from
 from crossopt.solvers.embeddings.prices import (
     Flat,
@@ -47,6 +58,12 @@ Found = SearchOutcome[EmbeddingPlan]
 _PATIENCE: Final = 60.0
 """Seconds where no limit is given."""
 _SMALL_TABLES, _SMALL_DEVICES, _FIRST_NODES, _MOST_NODES = 12, 8, 2_000, 200_000
+_MOST_SEARCHED, _MOST_PLACES = 64, 256
+"""Tables or devices up to which all plans are searched for the fewest devices, and places of a table."""
+_SEARCHES: Final = ((_FIRST_NODES, 0.1), (MOST_NODES, 0.75))
+"""Nodes of searches of all plans for a number of devices, at first and again, and of the time left for each."""
+_LEAST_TURN: Final = 1.0
+"""Seconds of a local search for a number of devices at least."""
 _COMPARING, _LEAST_COMPARING = 5.0, 0.3
 """Seconds of baselines at most, and where they are asked at all."""
 _LATEST: Final = 0.88
@@ -189,21 +206,28 @@ def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
 
 
 def _fewest(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: str) -> Found:
-    """The fewest devices with a plan, and for each smaller number a proof that there is none; numbers without either stay open."""
-    began, tiers, best, proving = monotonic(), list[PricedTiers](), None, True
+    """The fewest devices with a plan, and for each smaller number a proof that there is none. Numbers without either are taken up again,
+    from the smallest on, as long as there is time."""
+    began, excluded, counts = monotonic(), dict[int, PricedTiers](), question.counts
+    best: EmbeddingPlan | None = None
     deadline = began + (_PATIENCE if isinf(limits.seconds) else 0.85 * limits.seconds)
-    for devices in question.counts:
-        bound = question.counts[len(tiers)] if len(tiers) < len(question.counts) else inf
-        watch(Progress(f"{devices:,} devices", None, float(bound)))
-        plan, shown = _on_devices(question.on(devices), question.within, deadline, limits.seed)
-        if plan is not None:
-            best = replace(plan, devices=devices)
+    for turn in count():
+        undecided = [number for number in counts if number not in excluded]
+        for left, devices in zip(range(len(undecided), 0, -1), undecided, strict=True):
+            proof, bound = _counted(question, excluded)
+            known = None if best is None else partial(replace, best)
+            watch(Progress(f"{devices:,} devices", None if best is None else best.devices, bound, known, partial(replace, proof)))
+            until = deadline if not turn else monotonic() + (deadline - monotonic()) / left
+            plan, shown = _on_devices(question.on(devices), question.within, until, limits.seed, turn)
+            if plan is not None:
+                best, counts = replace(plan, devices=devices), tuple(number for number in counts if number < devices)
+            if shown is not None:
+                excluded[devices] = shown
+            if plan is not None or monotonic() >= deadline:
+                break
+        if all(number in excluded for number in counts) or monotonic() >= deadline:
             break
-        proving = proving and shown is not None
-        tiers += [shown] if shown is not None and proving else []
-        if monotonic() >= deadline:
-            break
-    proof, bound = PricedCounts(BY_COUNTS, tuple(tiers)), (*question.counts, inf)[len(tiers)]
+    proof, bound = _counted(question, excluded)
     if best is None and bound == inf:
         late = "" if question.within is None else f" within {question.within:g} ms"
         return SearchOutcome(None, inf, proof, name, reasons=(f"up to {question.group.devices:,} devices have no plan{late}",))
@@ -212,10 +236,16 @@ def _fewest(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
     return SearchOutcome(best, bound, proof, name, "complete" if bound == best.devices else "time limit", seconds=monotonic() - began)
 
 
+def _counted(question: EmbeddingsQuestion, excluded: dict[int, PricedTiers]) -> tuple[PricedCounts, float]:
+    """The proofs of all numbers of devices before the first that is not excluded, and this one."""
+    tiers = tuple(excluded[number] for number in takewhile(excluded.__contains__, question.counts))
+    return PricedCounts(BY_COUNTS, tiers), (*question.counts, inf)[len(tiers)]
+
+
 def _on_devices(
-    question: EmbeddingsQuestion, within: float | None, deadline: float, seed: int
+    question: EmbeddingsQuestion, within: float | None, deadline: float, seed: int, turn: int
 ) -> tuple[EmbeddingPlan | None, PricedTiers | None]:
-    """A plan within memory and time, or a proof that there is none; neither where time ends first."""
+    """A plan within memory and time, or a proof that there is none; neither where time ends first. Later turns search more."""
     form = whole(question)
     ways = flat(form)
     if proof := _without_plan(form, ways):
@@ -223,25 +253,40 @@ def _on_devices(
     priced, beyond = best_bound(ways), inf if within is None else nextafter(within, inf)
     if _bound_of(priced) >= beyond:
         return None, _proof_of(priced)
-    course = _Course(question, unwatched, monotonic(), priced)
+    course, shown = _Course(question, unwatched, monotonic(), priced), None
     small = len(form.types) <= _SMALL_TABLES and form.devices <= _SMALL_DEVICES
-    most = monotonic() + (deadline - monotonic()) / 4
-    gap = inf if within is None else within / max(_bound_of(priced), 1e-300) - 1.0
-    _local_search(course, ways, gap, 0.1 if small else inf, most, seed, small=small)
-    nodes, below = _FIRST_NODES, None if within is None else least_units(beyond)
-    while small and course.value >= beyond and nodes <= _MOST_NODES and monotonic() < deadline:
-        found = search(form, scaled_prices(priced.prices), below, nodes)
-        if found.best is not None:
-            course.offer(plan_of(question, found.best))
-        elif found.complete:
-            return None, PricedTiers(BY_SEARCH, None, _figures(priced), nodes=max(found.nodes, 1))
-        nodes *= 10
-    if course.value < beyond:
-        return course.plan, None
-    if not small and (lacking := lacking_by_relaxation(ways, _LEAST_RELAXING)) is not None:
+    if turn < len(_SEARCHES) and (small or _searchable(form)):
+        shown = _search_of_all(course, form, beyond, deadline, *_SEARCHES[turn])
+    if shown is None and course.value >= beyond:
+        most = min(deadline, monotonic() + max((deadline - monotonic()) / 4, _LEAST_TURN))
+        gap = inf if within is None else within / max(_bound_of(priced), 1e-300) - 1.0
+        _local_search(course, ways, gap, 0.1 if small else inf, most, seed + turn, small=small)
+    if shown is not None or course.value < beyond:
+        return course.plan, shown
+    relaxing = min(_LEAST_RELAXING * (turn + 1), deadline - monotonic()) if turn else _LEAST_RELAXING
+    if not small and relaxing > 0.0 and (lacking := lacking_by_relaxation(ways, relaxing)) is not None:
         return None, PricedTiers(BY_PRICES, None, lacking)
-    closer = course.priced if within is None else sharpened(ways, course.priced, beyond, _LEAST_RELAXING)
+    closer = course.priced if within is None or relaxing <= 0.0 else sharpened(ways, course.priced, beyond, relaxing)
     return None, _proof_of(closer) if _bound_of(closer) >= beyond else None
+
+
+def _searchable(form: Whole) -> bool:
+    """Whether the next table of a search has few places."""
+    if max(len(form.types), form.devices) > _MOST_SEARCHED:
+        return False
+    places = (sum(comb(form.devices + (0 if way.distinct else way.pieces - 1), way.pieces) for way in ways) for ways in form.ways)
+    return max(places) <= _MOST_PLACES
+
+
+def _search_of_all(course: _Course, form: Whole, beyond: float, deadline: float, nodes: int, share: float) -> PricedTiers | None:
+    """A proof by a search of all plans that there is none below this time; the first plan of the search goes to the course."""
+    now, below = monotonic(), None if isinf(beyond) else least_units(beyond)
+    until = now + share * (deadline - now)
+    found = search(form, scaled_prices(course.priced.prices), below, nodes, lambda own: own.best is not None or monotonic() >= until)
+    if found.best is not None:
+        course.offer(plan_of(course.question, found.best))
+    closed = found.complete and found.best is None
+    return PricedTiers(BY_SEARCH, None, _figures(course.priced), nodes=max(found.nodes, 1)) if closed else None
 
 
 def _refuse_counts(question: EmbeddingsQuestion, name: str) -> None:

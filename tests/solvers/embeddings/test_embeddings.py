@@ -431,6 +431,46 @@ def test_edits_of_a_proof_of_the_fewest_devices_are_refused() -> None:
     assert check_answer(FAMILY, solved(late), late).accepted
 
 
+SIZES = (83, 87, 73, 79, 68, 78, 73, 66, 59, 118, 77, 87, 53)
+"""Thousands of rows of tables that lack no memory on four devices, but some device is always too full."""
+TIGHT = (
+    "kind: embeddings\nobjective: fewest_devices\ntables:\n"
+    + "".join(f"- {{name: t{number}, rows: {rows}000, dimension: 256, pooling: 1}}\n" for number, rows in enumerate(SIZES))
+    + "cluster: {devices: 6, devices_per_node: 6, hbm: 267 MB, ddr: 0 B, ssd: 0 B}\nchoices: {sharding: [table], kernel: [fused]}\n"
+)
+
+
+def test_an_undecided_number_of_devices_is_taken_up_again_after_a_larger_one_has_a_plan() -> None:
+    question = ask(TIGHT)
+    result = solved(question, 5.0)
+    assert (result.status, result.value, result.stopped) == ("OPTIMAL", 5, "complete")
+    assert check_answer(FAMILY, result, question).accepted
+    assert isinstance(result.proof, PricedCounts)
+    assert result.proof.tiers[-1].nodes > 2_000
+
+
+@pytest.mark.parametrize("again", ["decided", "interrupted", "undecided"])
+def test_a_try_without_a_decision_is_not_final(again: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = PLAIN.replace("kind: embeddings", "kind: embeddings\nobjective: fewest_devices")
+    question, real, tried = ask(text.replace("devices: 2,", "devices: 4,")), engines._on_devices, list[int]()
+
+    def first_in_vain(question: EmbeddingsQuestion, *given: *tuple[float | None, float, int, int]) -> tuple[object, object]:
+        devices = question.group.devices
+        tried.append(devices)
+        if devices < 4 and (again == "undecided" or tried.count(devices) == 1):
+            return None, None
+        if again == "interrupted" and tried.count(devices) > 1:
+            raise KeyboardInterrupt
+        return real(question, *given)
+
+    monkeypatch.setattr(engines, "_on_devices", first_in_vain)
+    result = solved(question, 0.5 if again == "undecided" else inf)
+    expected = {"decided": (1, 1, "complete"), "interrupted": (4, 1, "interrupted"), "undecided": (4, 1, "time limit")}[again]
+    assert (result.value, result.bound, result.stopped) == expected
+    assert tried[:5] == [1, 2, 3, 4, 1]
+    assert check_answer(FAMILY, result, question).accepted
+
+
 def test_more_memory_and_bandwidth_are_never_worse() -> None:
     base = PLAIN.replace("choices: {sharding: [table, row], kernel: [fused]}\n", "").replace("ddr: 0 B", "ddr: 1 GiB")
     for key, values in (("hbm", ("0.3 MB", "0.6 MB", "4 MB")), ("inter_node_bandwidth", ("1 GB/s", "99 GB/s"))):
