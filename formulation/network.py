@@ -209,8 +209,9 @@ def weighed_bound(question: NetworkQuestion, least: Multipliers, tangents: Seque
     """
     cost_row, begin = len(question.rows), max(bound_of(cheapest(question), least), 0.0)
     free, compute = at_cost(question, 0.0), Fraction(question.compute)
-    heights = [(multipliers.prices[cost_row], bound_of(free, multipliers)) for multipliers in tangents]
-    lines = [(Fraction(0), compute), *((Fraction(price), compute + Fraction(height)) for price, height in heights if height > -inf)]
+    heights = [(bound_of(free, multipliers), multipliers) for multipliers in tangents]  # a ValueError where prices are missing
+    own = [(Fraction(found.prices[cost_row]), compute + Fraction(height)) for height, found in heights if height > -inf]
+    lines = [(Fraction(0), compute), *own]
     at, found = Fraction(begin), list[tuple[Fraction, Fraction]]()
     price, height = max(lines, key=lambda line: (line[1] - line[0] * at, -line[0]))
     while True:

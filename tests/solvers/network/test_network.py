@@ -37,6 +37,7 @@ from crossopt.reports.sheets.sheet import Sheet, Table
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.cpsat import scheduled
+from crossopt.solvers.checking import check
 from crossopt.solvers.family import solve
 from crossopt.solvers.network.collective import engines
 from crossopt.solvers.network.collective.engines import as_run, themis, weights_of
@@ -46,7 +47,7 @@ from crossopt.solvers.network.family import FAMILY as NETWORK
 from crossopt.solvers.network.family import Bandwidths, Network
 from crossopt.solvers.network.synthesis.family import FAMILY as SYNTHESIS
 from crossopt.solvers.network.synthesis.family import Sends, judge
-from crossopt.solvers.proofs import Tangents
+from crossopt.solvers.proofs import Tangent, Tangents
 from tests.extent import examples
 from tests.paths import INSTANCES, ROOT, reference
 from tests.solvers.network.drawn import catalogue, chunks, least_of
@@ -311,6 +312,9 @@ def test_steep_lines_bound_no_more_than_the_best_network_costs(tmp_path: Path) -
         price = 10.0 ** draw.uniform(20.0, 180.0)
         lines = [Multipliers(((0.0, 0.0),) * 2, (*(price * one for one in cheapest.prices), price))]
         assert weighed_bound(question, cheapest, lines)[0] <= result.value
+    short = replace(result, proof=replace(result.proof, tangents=(*result.proof.tangents[:1], Tangent((), (1e-8,)))))
+    family: object = NETWORK
+    assert any("prices and shares of" in text for text in check(family, short, Path()).refused)  # type: ignore[arg-type]
 
 
 def test_a_dimension_costs_by_all_its_links(tmp_path: Path) -> None:
