@@ -409,9 +409,9 @@ def _cuts(walk: _Search, box: _Box) -> list[Cut]:
 
 def _leading(walk: _Search, away: Array) -> list[int]:
     """The fractional variables among the leading ones that cost most, as far as they are fractional."""
-    scores = away[: walk.leading] * np.array(walk.form.costs[: walk.leading], dtype=float)
-    ranked = np.argsort(-scores, kind="stable")[:_TRIED].tolist()
-    return [variable for variable in ranked if away[variable] > _NEAR]
+    costs = walk.form.costs
+    fractional = [variable for variable in range(walk.leading) if away[variable] > _NEAR]
+    return sorted(fractional, key=lambda variable: (-away[variable] * costs[variable], -away[variable]))[:_TRIED]
 
 
 def _promise(walk: _Search, split: Split) -> float:

@@ -1,12 +1,13 @@
 """Proofs of bounds on placements: branch-and-bound trees of small models, and the bound that the proof in a result shows, recomputed."""
 
+from itertools import takewhile
 from math import inf
 from time import monotonic
 
 import numpy as np
 
 from crossopt.formulation.certificate import packed, proved_bound, unpacked
-from crossopt.formulation.model import floored, real
+from crossopt.formulation.model import Model, floored, real
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.throughput import greatest_of, machine_of, model_within
 from crossopt.formulation.vipr import IntegerProof
@@ -52,11 +53,17 @@ def branched(question: PlacementQuestion, limit: float, bound: float, began: flo
         return None
     claim = None if bound == inf else int(floored([bound], quantum)[0])
     try:
-        found = trace(model, claim, min(max(_SHARE * (monotonic() - began), _SHORTEST), _LONGEST, left), _MOST)
+        seconds = min(max(_SHARE * (monotonic() - began), _SHORTEST), _LONGEST, left)
+        found = trace(model, claim, seconds, _MOST, leading=_leading(question, model))
     except (SolverError, ValueError):  # the answer is valid without this proof
         return None
     shown = limit if found.bound is None else min(limit, real(found.bound, quantum))
     return shown, Branched(PROOF, limit, found.certificate.scale, packed(found.certificate))
+
+
+def _leading(question: PlacementQuestion, model: Model) -> int:
+    """The choices of a latency model, which come before its times: a tree that cuts times does not end."""
+    return len(tuple(takewhile(lambda own: own.high <= 1, model.variables))) if question.problem == "latency" else 0
 
 
 # A result stores parameters of its proof: multipliers, a block, a limit or the name of a path. From these the bound is computed again.

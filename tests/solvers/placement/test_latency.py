@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from crossopt.formulation.model import violations
 from crossopt.formulation.placement.throughput import latency_model
 from crossopt.instances.placement.question import PlacementQuestion
-from crossopt.instances.question import read
+from crossopt.instances.question import read, read_given
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Progress, Verdict, unwatched
 from crossopt.solvers.checking import check_answer
@@ -29,7 +29,7 @@ from crossopt.solvers.placement.latency.cuts import cut_bound, cut_tables
 from crossopt.solvers.placement.latency.engine import Exactly, exactly, values_at
 from crossopt.solvers.placement.latency.paths import FIGURES, LARGEST, between, least_pieces, least_time, scaled_question, sharper, weighed
 from crossopt.solvers.placement.latency.search import CPU, flow_of, greedy, placed, replayed, rows_placed, timed
-from crossopt.solvers.proofs import OnPath, Surrounded, UnverifiedBound
+from crossopt.solvers.proofs import Branched, OnPath, Surrounded, UnverifiedBound
 from tests.commands import exit_code
 from tests.every import every
 from tests.extent import examples
@@ -302,6 +302,26 @@ def test_pieces_without_number_are_not_counted() -> None:
     few, many = (bounds(latency_question(long, devices, memory=8.0), paths=1)[0][0] for devices in (63, 64))
     assert few == 63 * 1.0 + 17 * 10.0 + 62 * 0.25
     assert many == 80 * 1.0 + 79 * 0.25  # as if there were 80
+
+
+SMALL = {
+    "no data": "{a: {time: 0.003 ms, size: 3 B, transfer: 0.001 ms, colour: x}, b: {time: 0.001 ms, transfer: 0.0005 ms, colour: y}}",
+    "backward": """{a: {time: 7 ms}, b: {time: 3 ms}, c: {time: 7 ms, transfer: 0 ms, after: [a]},
+  d: {cpu_time: 0 ms, transfer: 1 ms, backward: true}, e: {time: 1 ms, transfer: 4 ms, backward: true, after: [a, d]}}""",
+    "a colour on CPUs": """{a: {time: 7 ms}, b: {time: 0 ms}, c: {time: 2 ms, transfer: 0 ms}, d: {cpu_time: 4 ms, after: [a, b]},
+  e: {time: 3 ms, cpu_time: 0 ms, transfer: 0 ms, colour: x, after: [a, b, c, d]}}""",
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [("no data", 0.004), ("backward", 19.0), ("a colour on CPUs", 13.0)])
+def test_the_latency_of_few_operators_is_proved_by_a_tree_that_branches_on_their_devices(name: str, value: float) -> None:
+    asked: PlacementQuestion = read_given(f"kind: placement\ngraph:\n  nodes: {SMALL[name]}\ndevices: 1\nproblem: latency\n", "placement")
+    found = answered(asked, "auto", Limits(seconds=20.0), unwatched)
+    assert found.value == pytest.approx(value)
+    assert isinstance(found.proof, Branched)
+    assert found.proof.steps
+    assert found.status == "OPTIMAL"
+    assert check_answer(FAMILY, found, asked).accepted
 
 
 def test_a_branch_beside_the_path_is_cut_or_held() -> None:
