@@ -41,7 +41,8 @@ def question_of(seed: int, random: Random, sets: float) -> Instance:
     question = draw.question(seed)
     if not isinstance(question, Instance):
         raise TooLargeError
-    alone = ["sites=null", "objective=step_time"] if question.sites else []  # of several groups only the mean step is asked for
+    # of several groups only the mean step is asked for
+    alone = ["sites=null", "budget.mean_step_time=null", "objective=step_time"] if question.sites else []
     more = [random.choice(SETS), "objective=worst_step_time"] if random.random() < sets and not question.others else []
     found: Instance = read_again({**question.document, "settings": [*question.document["settings"], *alone, *LOOSE, *more]}, "codesign")
     return found
