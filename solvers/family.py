@@ -132,6 +132,11 @@ def no_faults(question: Any, saved: Any, judge: Any) -> tuple[str, ...]:  # noqa
     return ()
 
 
+def no_reasons(question: Any, saved: Any) -> None:  # noqa: ANN401 - of any kind
+    """Reasons that take a search."""
+    del question, saved
+
+
 def no_tree(question: Any, saved: Any) -> None:  # noqa: ANN401 - of any kind
     """Proofs that are no trees about an integer model."""
     del question, saved
@@ -207,6 +212,8 @@ class ProblemType(Generic[Q, A, D]):
     """Label of a part in messages."""
     faults: Callable[[Q, Result[A, D], Judge[Q, A, D]], Sequence[str]] = no_faults
     """What else of a result is other than its question says, such as baselines that anybody can find again, and the judge prices."""
+    reasons: Callable[[Q, Result[A, D]], tuple[str, ...] | None] = no_reasons
+    """Why nothing is feasible, by the question and a proof that was repeated; None where that takes a search."""
     rules: Callable[[Q, Result[A, D]], Sequence[Baseline[A]] | None] | None = None
     """Baselines by rules that take no search, which a check carries out again; None where there is nothing to compare with."""
     searched: Callable[[Q], tuple[BaselineName, ...]] | None = None

@@ -96,6 +96,7 @@ def results(kind: str) -> tuple[Result[Any, Any], ...]:
 
 
 SHEETS: dict[int, Sheet] = {}
+SEARCHED_REASONS = {"accelerator", "benchmark", "knapsack"}
 
 
 @pytest.fixture
@@ -333,6 +334,16 @@ def test_no_time_is_an_answer_without_a_proof_or_with_one_that_holds(kind: str) 
     for result in (result for path in questions(kind) for result in answers(kind, path, 0.0)):
         assert result.stopped in {"time limit", "complete"}
         assert check(family, result, folder()).accepted
+
+
+@EACH
+def test_other_reasons_for_infeasibility_are_refused(kind: str) -> None:
+    """Except of kinds whose reasons take a search."""
+    *_, none = results(kind)
+    question = question_in(none.question, kind)
+    assert none.value is None and none.proved and check_answer(family_of(kind), none, question).accepted
+    report = check_answer(family_of(kind), replace(none, reasons=("another limit",)), question)
+    assert report.accepted if kind in SEARCHED_REASONS else "REFUSED: reasons: " in str(report)
 
 
 @EACH

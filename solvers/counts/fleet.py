@@ -3,16 +3,19 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from math import ceil, inf
 from typing import Final
 
-from crossopt.formulation.certificate import bound_of_tree, integer_form, unpacked
-from crossopt.formulation.fleet import bound_of_fleets, scaled, slice_model
+from crossopt.formulation.certificate import Leaf, Step, bound_of_tree, integer_form, unpacked
+from crossopt.formulation.fleet import bound_of_fleets, prices_of, scaled, slice_model, worth_of
 from crossopt.instances.counts.fleet import FleetQuestion
 from crossopt.instances.files.units import exact
 from crossopt.solvers.answer import Baseline, Progress, Result, Verdict, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.proofs import Integers, UnverifiedBound
+
+_FEW = 4
+"""Classes that a reason names."""
 
 BY_PRICES: Final = "a tree of branches on counts, with prices of requests"
 BY_TREE: Final = "a tree of branches in whole numbers"
@@ -113,6 +116,37 @@ def _violations(question: FleetQuestion, answer: Fleet, busy: Mapping[str, Fract
             yield f"{count} devices of kind {name} are more than the {limit} available"
 
 
+def _clash_of(question: FleetQuestion, leaf: Leaf) -> str:
+    """Which classes ask for more than all available devices serve, by the prices that prove it."""
+    form = scaled(question)
+    prices = prices_of(form, leaf)
+    asked = sum(price * load for price, load in zip(prices, form.loads, strict=True))
+    served = sum(worth * most for worth, most in zip(worth_of(form, prices), question.most, strict=True))
+    names = [name for name, price in zip(question.classes, prices, strict=True) if price]
+    several = ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more classes" if len(names) > _FEW else "")
+    percent = ceil(Fraction(served, asked) * 1_000) / 10
+    return f"available: all devices together serve at most {percent:g} % of the requests of {several}"
+
+
+def reasons_of(question: FleetQuestion, saved: Result[Fleet, FleetUse]) -> tuple[str, ...] | None:
+    """Why no fleet serves the classes, by the tree that proves it."""
+    if not isinstance(saved.proof, Integers):
+        return None
+    if saved.proof.by == BY_TREE:
+        return (slices_reason(question),)
+    return (reason_of(question, unpacked(saved.proof.scale, saved.proof.steps).steps[0]),)
+
+
+def slices_reason(question: FleetQuestion) -> str:
+    """Why no fleet serves the classes in slices, though another split does."""
+    return f"slices: other splits serve all requests, {question.file.slices} equal parts of each class do not"
+
+
+def reason_of(question: FleetQuestion, step: Step) -> str:
+    """Why no fleet serves the classes, by the first step of the tree that proves it."""
+    return _clash_of(question, step) if isinstance(step, Leaf) else "available: all devices together do not serve all classes"
+
+
 def prove(question: FleetQuestion, saved: Result[Fleet, FleetUse], watch: Watch) -> Proved:
     """Count the tree anew, in whole numbers: with prices of requests, or about the integer model of slices."""
     proof = saved.proof
@@ -166,6 +200,7 @@ FAMILY: ProblemType[FleetQuestion, Fleet, FleetUse] = ProblemType(
     judge=judge,
     judged="shares, load and number of devices of each kind",
     prove=prove,
+    reasons=reasons_of,
     rules=_baselines,
     proof_labels=frozenset({BY_PRICES, BY_TREE}),
     provers={BY_PRICES: ("tree", "slices"), BY_TREE: ("slices",)},

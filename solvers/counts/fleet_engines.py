@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, inf, isinf
+from math import inf, isinf
 from time import monotonic
 
-from crossopt.formulation.certificate import Leaf, packed
-from crossopt.formulation.fleet import SliceModel, prices_of, scaled, slice_model, worth_of
+from crossopt.formulation.certificate import packed
+from crossopt.formulation.fleet import SliceModel, scaled, slice_model
 from crossopt.formulation.model import violations
 from crossopt.instances.counts.fleet import FleetQuestion
 from crossopt.instances.errors import RefusedError
@@ -16,7 +16,7 @@ from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Answer, Event
 from crossopt.solvers.backends.wall import LateError, SolverProcess, version
 from crossopt.solvers.backends.whole import trace
-from crossopt.solvers.counts.fleet import BY_PRICES, BY_TREE, Fleet, judge
+from crossopt.solvers.counts.fleet import BY_PRICES, BY_TREE, Fleet, judge, reason_of, slices_reason
 from crossopt.solvers.counts.fleet_tree import Searched, Shares, search, spared
 from crossopt.solvers.counts.rules import cheapest_of, fleet_of, ranked, rules_of_fleet, whole_classes
 from crossopt.solvers.proofs import Integers
@@ -26,8 +26,6 @@ _PATIENCE = 600.0
 """Seconds of a search where nobody gives a limit."""
 _SEARCHING = 0.95
 """Part of a limit in which the tree grows."""
-_FEW = 4
-"""Classes that a reason names."""
 
 
 def auto(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
@@ -61,9 +59,7 @@ def tree(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
         process.close()
     proof = Integers(BY_PRICES, found.certificate.scale, packed(found.certificate))
     if found.bound is None:
-        first = found.certificate.steps[0]
-        why = _clash(question, first) if isinstance(first, Leaf) else "available: all devices together do not serve all classes"
-        return SearchOutcome(None, inf, proof, "tree", reasons=(why,), solver=name)
+        return SearchOutcome(None, inf, proof, "tree", reasons=(reason_of(question, found.certificate.steps[0]),), solver=name)
     answer = None if found.value is None else fleet_of(question, found.counts, found.shares)
     bound = found.bound if found.value is None else min(found.bound, found.value)
     return SearchOutcome(
@@ -77,18 +73,6 @@ def tree(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
         value=None if found.value is None else question.cost(found.value),
         solver=name,
     )
-
-
-def _clash(question: FleetQuestion, leaf: Leaf) -> str:
-    """Which classes ask for more than all available devices serve, by the prices that prove it."""
-    form = scaled(question)
-    prices = prices_of(form, leaf)
-    asked = sum(price * load for price, load in zip(prices, form.loads, strict=True))
-    served = sum(worth * most for worth, most in zip(worth_of(form, prices), question.most, strict=True))
-    names = [name for name, price in zip(question.classes, prices, strict=True) if price]
-    several = ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more classes" if len(names) > _FEW else "")
-    percent = ceil(Fraction(served, asked) * 1_000) / 10
-    return f"available: all devices together serve at most {percent:g} % of the requests of {several}"
 
 
 # Classes in slices: an integer program, and a tree about it.
@@ -120,8 +104,7 @@ def slices(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
             bound = inf if proved.bound is None else question.cost(proved.bound)
             proof = Integers(BY_TREE, proved.certificate.scale, packed(proved.certificate))
     if bound == inf:
-        reason = f"slices: other splits serve all requests, {parts} equal parts of each class do not"
-        return SearchOutcome(None, inf, proof, "slices", reasons=(reason,), solver=solved.solver)
+        return SearchOutcome(None, inf, proof, "slices", reasons=(slices_reason(question),), solver=solved.solver)
     ended = "complete" if goal is not None and bound >= question.cost(goal) else _ENDINGS.get(solved.stopped, "time limit")
     if answer is None or value is None:
         return SearchOutcome(None, engine="slices", stopped=ended, solver=solved.solver)

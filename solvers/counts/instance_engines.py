@@ -1,7 +1,6 @@
 """Engines for instances: the dynamic program, bisection over latencies, an integer program, and rules to compare with."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from math import inf
 from time import monotonic
@@ -22,10 +21,9 @@ from crossopt.formulation.counts import (
 )
 from crossopt.instances.counts.shapes import InstancesQuestion
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends import Spend, backend
-from crossopt.solvers.counts.instances import BY_PROGRAM, InstanceGroups, groups_of, judge, value_of
+from crossopt.solvers.counts.instances import BY_PROGRAM, InstanceGroups, groups_of, judge, reasons_of, value_of
 from crossopt.solvers.counts.rules import greedy_of, rules_of_instances
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
@@ -123,46 +121,7 @@ def _reasons(question: InstancesQuestion, tick: Callable[[], None]) -> tuple[str
         return ()
 
 
-def reasons_of(question: InstancesQuestion, tick: Callable[[], None]) -> tuple[str, ...]:
-    """The limit that leaves nothing, with those before it: batches, threads, memory, then latency."""
-    file = question.file
-    batches = sorted({shape.batch for shape in question.shapes if shape.threads <= question.per_socket})
-    if file.batch is not None and not _is_sum(file.batch, batches):
-        shown = ", ".join(map(str, batches[:_FEW])) + (", ..." if len(batches) > _FEW else "")
-        return (f"batch: no sum of measured batches is {file.batch} (measured are {shown})",)
-    unlimited = replace(question, file=replace(file, latency=None, memory=None, memory_per_instance=None))
-    if not best_of(unlimited, tick).placed:
-        used = "at most" if file.idle_threads else "exactly"
-        where = f" on each of {file.sockets} sockets" if file.sockets > 1 else ""
-        requests = "" if file.batch is None else f" and take {file.batch} requests"
-        return (f"threads: no measured instances use {used} {question.per_socket} threads{where}{requests}",)
-    any_latency = replace(question, file=replace(file, latency=None))
-    if not best_of(any_latency, tick).placed:
-        return (f"memory: it holds {question.memory_instances} instances, which cannot take the requests on these threads",)
-    if file.batch is None:
-        return (f"latency: no measured instances on these threads keep the service level of {_time(file.latency)}",)
-    least = best_of(replace(any_latency, file=replace(any_latency.file, objective="latency")), tick)
-    slowest = _time(question.seconds(Fraction(least.cost)))
-    return (f"latency: the slowest instance takes {slowest} or more, above the service level of {_time(file.latency)}",)
-
-
-def _time(seconds: float | None) -> str:
-    return rounded_quantity(seconds or 0.0, "time", 6)
-
-
-_FEW = 6
 """Measured batches that a reason names."""
-
-
-def _is_sum(total: int, batches: list[int]) -> bool:
-    """Whether batches add up to a total, each as often as one likes."""
-    reached, mask = 1, (1 << total + 1) - 1
-    for batch in batches:
-        step = batch
-        while step <= total:  # 2^k copies of a batch after k doublings
-            reached |= reached << step & mask
-            step *= 2
-    return bool(reached >> total & 1)
 
 
 # The integer program, one for each number of instances from which on a factor holds.

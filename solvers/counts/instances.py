@@ -1,7 +1,7 @@
 """Instances of measured shapes as a problem type: answers, their judge, and the dynamic program carried out anew."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
 from typing import Final
@@ -12,6 +12,9 @@ from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.answer import Baseline, Progress, Result, Verdict, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.proofs import UnverifiedBound
+
+_FEW = 6
+"""Batches that a reason names."""
 
 BY_PROGRAM: Final = "a dynamic program over threads and requests"
 
@@ -120,6 +123,40 @@ def value_of(question: InstancesQuestion, cost: Fraction | float) -> float:
     return question.seconds(Fraction(cost)) if question.file.objective == "latency" else question.seconds_per_request(1 / Fraction(cost))
 
 
+def reasons_of(question: InstancesQuestion, tick: Callable[[], None]) -> tuple[str, ...]:
+    """The limit that leaves nothing, with those before it: batches, threads, memory, then latency."""
+    file = question.file
+    batches = sorted({shape.batch for shape in question.shapes if shape.threads <= question.per_socket})
+    if file.batch is not None and not _is_sum(file.batch, batches):
+        shown = ", ".join(map(str, batches[:_FEW])) + (", ..." if len(batches) > _FEW else "")
+        return (f"batch: no sum of measured batches is {file.batch} (measured are {shown})",)
+    unlimited = replace(question, file=replace(file, latency=None, memory=None, memory_per_instance=None))
+    if not best_of(unlimited, tick).placed:
+        used = "at most" if file.idle_threads else "exactly"
+        where = f" on each of {file.sockets} sockets" if file.sockets > 1 else ""
+        requests = "" if file.batch is None else f" and take {file.batch} requests"
+        return (f"threads: no measured instances use {used} {question.per_socket} threads{where}{requests}",)
+    any_latency = replace(question, file=replace(file, latency=None))
+    if not best_of(any_latency, tick).placed:
+        return (f"memory: it holds {question.memory_instances} instances, which cannot take the requests on these threads",)
+    if file.batch is None:
+        return (f"latency: no measured instances on these threads keep the service level of {_time(file.latency)}",)
+    least = best_of(replace(any_latency, file=replace(any_latency.file, objective="latency")), tick)
+    slowest = _time(question.seconds(Fraction(least.cost)))
+    return (f"latency: the slowest instance takes {slowest} or more, above the service level of {_time(file.latency)}",)
+
+
+def _is_sum(total: int, batches: list[int]) -> bool:
+    """Whether batches add up to a total, each as often as one likes."""
+    reached, mask = 1, (1 << total + 1) - 1
+    for batch in batches:
+        step = batch
+        while step <= total:  # 2^k copies of a batch after k doublings
+            reached |= reached << step & mask
+            step *= 2
+    return bool(reached >> total & 1)
+
+
 def prove(question: InstancesQuestion, saved: Result[InstanceGroups, ServerUse], watch: Watch) -> Proved:
     """Carry out the dynamic program, and compare its optimum with the bound."""
     if isinstance(saved.proof, UnverifiedBound):
@@ -136,6 +173,12 @@ def prove(question: InstancesQuestion, saved: Result[InstanceGroups, ServerUse],
 
 def _nothing() -> None:
     """A proof takes the time that it takes."""
+
+
+def _sentences(question: InstancesQuestion, saved: Result[InstanceGroups, ServerUse]) -> tuple[str, ...]:
+    """Those of `reasons_of`, by what the dynamic program of the proof finds."""
+    del saved
+    return reasons_of(question, _nothing)
 
 
 _ENGINES = "crossopt.solvers.counts.instance_engines"
@@ -158,6 +201,7 @@ FAMILY: ProblemType[InstancesQuestion, InstanceGroups, ServerUse] = ProblemType(
     judge=judge,
     judged="threads, requests, latencies and limits of every instance",
     prove=prove,
+    reasons=_sentences,
     rules=_baselines,
     proof_labels=frozenset({BY_PROGRAM}),
 )

@@ -31,7 +31,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.embeddings import engines
 from crossopt.solvers.embeddings.baselines import baselines
-from crossopt.solvers.embeddings.judge import BY_PRICES, EmbeddingPlan
+from crossopt.solvers.embeddings.judge import BY_PRICES, EmbeddingPlan, reasons_of
 from crossopt.solvers.embeddings.prices import best_bound, flat, lacking_prices
 from crossopt.solvers.embeddings.systems import BY_SYSTEMS, full_box, halves, judge, least_of
 from crossopt.solvers.proofs import PricedSystems, PricedTiers, SystemLeaf
@@ -330,7 +330,7 @@ def _reasons(found: _Search) -> tuple[str, ...]:
         least = float(node_price(question, [own[0] for own in space.axes]))
         return (f"the cheapest node costs {least:,.2f} USD, more than the budget of {node.budget:,.2f} USD",)
     plain, _ = least_of(question, space, full_box(space))
-    sentences = engines.reasons_of(plain, whole(plain))
+    sentences = reasons_of(plain, whole(plain))
     beside = "on the largest parts of each kind: " if node is not None else "beside the dense layers: "
     if _bound_of(question, space, full_box(space))[0] == inf:
         return (f"{beside}{sentences[0]}", *sentences[1:])

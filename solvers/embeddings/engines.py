@@ -1,6 +1,5 @@
 """Engines for embedding tables: prices with local search, a search of all plans, and every plan of small questions."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, product, takewhile
@@ -13,10 +12,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.formulation.embeddings import Way, Whole, milliseconds, places_of, plan_model, search, whole
-from crossopt.instances.embeddings.options import TIERS
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
@@ -30,8 +27,10 @@ from crossopt.solvers.embeddings.judge import (
     MOST_NODES,
     EmbeddingPlan,
     TablePlan,
+    fewest_reason,
     judge,
     least_units,
+    reasons_of,
 )
 from crossopt.solvers.embeddings.local import Plan, improve, slowest, start_from
 from crossopt.solvers.embeddings.prices import (
@@ -229,8 +228,7 @@ def _fewest(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
             break
     proof, bound = _counted(question, excluded)
     if best is None and bound == inf:
-        late = "" if question.within is None else f" within {question.within:g} ms"
-        return SearchOutcome(None, inf, proof, name, reasons=(f"up to {question.group.devices:,} devices have no plan{late}",))
+        return SearchOutcome(None, inf, proof, name, reasons=(fewest_reason(question),))
     if best is None:
         return SearchOutcome(None, engine=name, stopped="time limit", notes=("no plan was found that fits; none is proved impossible",))
     return SearchOutcome(best, bound, proof, name, "complete" if bound == best.devices else "time limit", seconds=monotonic() - began)
@@ -511,61 +509,3 @@ def exhaustive(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Fo
         if verdict.accepted and verdict.value < best[0]:
             best = float(verdict.value), EmbeddingPlan(held)
     return SearchOutcome(best[1], engine="exhaustive", stopped=stopped)
-
-
-# Why no plan fits: the largest table, the sum, or what of both.
-
-
-def _size(amount: float) -> str:
-    return rounded_quantity(float(amount), "bytes")
-
-
-def reasons_of(question: EmbeddingsQuestion, form: Whole) -> tuple[str, ...]:
-    """Sentences, the most telling first."""
-    return (
-        tuple(_homeless(question, form))
-        or tuple(_lacking(question, form))
-        or (
-            f"no plan of {len(question.tables):,} tables on {question.group.devices:,} devices keeps the memory of each device, "
-            "although each table fits alone and each tier suffices by itself",
-        )
-    )
-
-
-def _homeless(question: EmbeddingsQuestion, form: Whole) -> Iterator[str]:
-    """Tables of which no piece fits into any device."""
-    homeless = [table for table, kind in zip(question.tables, question.types, strict=True) if not form.ways[kind]]
-    if not homeless:
-        return
-
-    def beyond(memory: tuple[int, int, int]) -> int:
-        return sum(max(amount - room, 0) for amount, room in zip(memory, question.capacity, strict=True))
-
-    least = {
-        table.name: min((option.memory for option in question.options[kind]), key=beyond)
-        for table, kind in zip(question.tables, question.types, strict=True)
-        if not form.ways[kind]
-    }
-    worst = max(homeless, key=lambda table: beyond(least[table.name]))
-    more = f" ({len(homeless):,} tables are too large)" if len(homeless) > 1 else ""
-    allowed = [item for item in question.file.choices.sharding if not worst.sharding or item in worst.sharding]
-    unused = [item for item in ("row", "column") if item not in allowed]
-    hint = f"allow {' or '.join(unused)}" if unused else "allow another kernel, or take more devices"
-    yield f"the piece nearest to fitting of the table {worst.name} takes {_memory(least[worst.name])}, more than a device has{more}: {hint}"
-
-
-def _memory(amounts: tuple[int, int, int]) -> str:
-    shown = [f"{_size(amount)} of {tier.upper()}" for amount, tier in zip(amounts, TIERS, strict=True) if amount]
-    return " and ".join(shown)
-
-
-def _lacking(question: EmbeddingsQuestion, form: Whole) -> Iterator[str]:
-    """Tiers that are too small in all, alone or together."""
-    devices = question.group.devices
-    for tiers in ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)):
-        needed = sum(min(sum(way.stored[tier] for tier in tiers) for way in form.ways[kind]) for kind in question.types)
-        room = devices * sum(question.capacity[tier] for tier in tiers)
-        if needed > room:
-            names = " and ".join(TIERS[tier].upper() for tier in tiers)
-            yield f"all tables take {_size(needed)} of {names} at least, and {devices:,} devices have {_size(room)}"
-            return

@@ -14,6 +14,7 @@ from crossopt.solvers.embeddings.judge import (
     EmbeddingFigures,
     EmbeddingPlan,
     key_name,
+    sentences_of,
 )
 from crossopt.solvers.embeddings.systems import BY_SYSTEMS, judge, prove
 from crossopt.solvers.family import TOGETHER, BaselineName, ProblemType, baseline_names, lazy_import
@@ -50,6 +51,7 @@ FAMILY: ProblemType[EmbeddingsQuestion, EmbeddingPlan, EmbeddingFigures] = Probl
     judge=judge,
     judged="time and memory of every shard",
     prove=prove,
+    reasons=sentences_of,
     searched=_baselines,
     proof_labels=frozenset({BY_PRICES, BY_PHASES, BY_SEARCH, BY_SYSTEMS, BY_COUNTS}),
     described=_described,

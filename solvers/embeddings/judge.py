@@ -23,7 +23,7 @@ from crossopt.formulation.embeddings import (
 from crossopt.instances.embeddings.options import FIGURES, TIERS, Option, PricedOption, devices_of, priced
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.embeddings.systems import System, SystemFigures
-from crossopt.instances.files.units import format_quantity
+from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
 from crossopt.solvers.proofs import PhaseLeaf, PricedCounts, PricedPhases, PricedTiers, UnverifiedBound
@@ -331,3 +331,76 @@ def least_units(value: float) -> int:
     """Units from which on a time is shown as this one or more."""
     below = units(nextafter(value, -inf)) if value > 0.0 else 0
     return (below + units(value)) // 2
+
+
+# Why no plan fits: the largest table, the sum, or what of both.
+
+
+def _size(amount: float) -> str:
+    return rounded_quantity(float(amount), "bytes")
+
+
+def reasons_of(question: EmbeddingsQuestion, form: Whole) -> tuple[str, ...]:
+    """Sentences, the most telling first."""
+    return (
+        tuple(_homeless(question, form))
+        or tuple(_lacking(question, form))
+        or (
+            f"no plan of {len(question.tables):,} tables on {question.group.devices:,} devices keeps the memory of each device, "
+            "although each table fits alone and each tier suffices by itself",
+        )
+    )
+
+
+def _homeless(question: EmbeddingsQuestion, form: Whole) -> Iterator[str]:
+    """Tables of which no piece fits into any device."""
+    homeless = [table for table, kind in zip(question.tables, question.types, strict=True) if not form.ways[kind]]
+    if not homeless:
+        return
+
+    def beyond(memory: tuple[int, int, int]) -> int:
+        return sum(max(amount - room, 0) for amount, room in zip(memory, question.capacity, strict=True))
+
+    least = {
+        table.name: min((option.memory for option in question.options[kind]), key=beyond)
+        for table, kind in zip(question.tables, question.types, strict=True)
+        if not form.ways[kind]
+    }
+    worst = max(homeless, key=lambda table: beyond(least[table.name]))
+    more = f" ({len(homeless):,} tables are too large)" if len(homeless) > 1 else ""
+    allowed = [item for item in question.file.choices.sharding if not worst.sharding or item in worst.sharding]
+    unused = [item for item in ("row", "column") if item not in allowed]
+    hint = f"allow {' or '.join(unused)}" if unused else "allow another kernel, or take more devices"
+    yield f"the piece nearest to fitting of the table {worst.name} takes {_memory(least[worst.name])}, more than a device has{more}: {hint}"
+
+
+def _memory(amounts: tuple[int, int, int]) -> str:
+    shown = [f"{_size(amount)} of {tier.upper()}" for amount, tier in zip(amounts, TIERS, strict=True) if amount]
+    return " and ".join(shown)
+
+
+def _lacking(question: EmbeddingsQuestion, form: Whole) -> Iterator[str]:
+    """Tiers that are too small in all, alone or together."""
+    devices = question.group.devices
+    for tiers in ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)):
+        needed = sum(min(sum(way.stored[tier] for tier in tiers) for way in form.ways[kind]) for kind in question.types)
+        room = devices * sum(question.capacity[tier] for tier in tiers)
+        if needed > room:
+            names = " and ".join(TIERS[tier].upper() for tier in tiers)
+            yield f"all tables take {_size(needed)} of {names} at least, and {devices:,} devices have {_size(room)}"
+            return
+
+
+def fewest_reason(question: EmbeddingsQuestion) -> str:
+    """Why no number of devices suffices."""
+    late = "" if question.within is None else f" within {question.within:g} ms"
+    return f"up to {question.group.devices:,} devices have no plan{late}"
+
+
+def sentences_of(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFigures]) -> tuple[str, ...] | None:
+    """Why nothing is feasible; None of nodes and dense layers, where that takes a search."""
+    if question.has_system:
+        return None
+    if isinstance(saved.proof, PricedCounts):
+        return (fewest_reason(question),)
+    return reasons_of(question, whole(question))

@@ -31,7 +31,7 @@ from crossopt.formulation.layers.frontier import (
 )
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.layers.problem import FIGURES, Figures, Problem, ties_by
-from crossopt.instances.layers.question import UNITS, LayersQuestion
+from crossopt.instances.layers.question import LayersQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.layers.judge import (
     BY_ALL,
@@ -39,10 +39,14 @@ from crossopt.solvers.layers.judge import (
     BY_FRONTIER,
     BY_TREE,
     MOST_CHOICES,
+    NONE_OF_ALL,
+    NONE_OF_CHIPS,
+    NONE_TOGETHER,
     SMALLEST,
     LayerChoices,
     best_of_all,
     every_choice,
+    too_little,
     uniform,
 )
 from crossopt.solvers.proofs import ChipPrices, Priced, PricedChips, PricedTree, RecomputableBound
@@ -161,7 +165,7 @@ def _searched(run: _Run) -> tuple[str, ...]:
     steps = steps_of(core)
     least = least_totals(core, steps)
     if not is_within(core, least):
-        return _too_little(problem, least)
+        return too_little(problem, least)
     prices, dual, met = best_prices(core, steps, run.tick)
     for candidate in met:
         run.offer(candidate.choice)
@@ -169,7 +173,7 @@ def _searched(run: _Run) -> tuple[str, ...]:
     if dual.bound <= greatest_cost(core):
         _look_for_choices(run, steps, prices, met)
     if run.cost is None and not _any_within(run):
-        return ("the budgets are out of reach together, each of them alone is not",)
+        return (NONE_TOGETHER,)
     _closed(run, _leaf(whole_part(core), steps, prices, dual, met))
     return ()
 
@@ -317,20 +321,6 @@ def _proof(run: _Run) -> Priced | PricedTree:
     return PricedTree(BY_TREE, tuple(branches), tuple(prices))
 
 
-def _too_little(problem: Problem, least: tuple[int, ...]) -> tuple[str, ...]:
-    """Budgets below the least that any choice has."""
-    limited = [figure for figure, limit in enumerate(problem.limits) if limit is not None]
-    found = []
-    for figure, units in zip(limited, least[1:], strict=True):
-        limit = problem.limits[figure]
-        if limit is not None and units > limit:
-            amounts = problem.amount(figure, units), problem.amount(figure, limit)
-            name = problem.figures[figure]
-            unit = f" {UNITS[name]}" if UNITS[name] else ""
-            found.append(f"{name} is at least {amounts[0]:.9g}{unit}, above its budget of {amounts[1]:.9g}{unit}")
-    return tuple(found)
-
-
 # Free chips.
 
 _SCREENS = 12
@@ -371,7 +361,7 @@ def _best_chip(question: LayersQuestion, chips: "Chips", limits: Limits, watch: 
     value, answer_found = best
     everywhere = not left.any() or bounds[left].min() >= value * (1.0 - limits.gap)
     if answer_found is None:
-        reasons = ("no chip has a choice within all budgets",) if everywhere else ()
+        reasons = (NONE_OF_CHIPS,) if everywhere else ()
         proof = PricedChips(BY_CHIPS, tuple(screens), tuple(proofs)) if everywhere else None
         return SearchOutcome(None, inf if everywhere else None, proof, "frontier", reasons=reasons, notes=question.notes)
     notes, bound = question.notes, min(value, float(bounds.min()))
@@ -470,7 +460,7 @@ def exhaustive(question: LayersQuestion, limits: Limits, watch: Watch) -> Search
         number = f"{count:,}" if count < _SPELLED else f"more than 10^{int((count.bit_length() - 1) * log10(2.0))}"
         raise RefusedError(f"{number} choices are too many to look at each (take the engine frontier)")
     value, answer = best_of_all(question)
-    reasons = () if answer else ("no choice is within all budgets",)
+    reasons = () if answer else (NONE_OF_ALL,)
     if question.chips is None:
         rules = baselines(question)
     else:

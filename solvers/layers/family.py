@@ -7,7 +7,18 @@ from typing import Any
 from crossopt.instances.layers.question import LayersQuestion
 from crossopt.solvers.answer import Baseline, Result
 from crossopt.solvers.family import BaselineName, ProblemType, baseline_names, lazy_import
-from crossopt.solvers.layers.judge import BY_ALL, BY_CHIPS, BY_FRONTIER, BY_TREE, LayerChoices, LayerTotals, judge, prove, uniform
+from crossopt.solvers.layers.judge import (
+    BY_ALL,
+    BY_CHIPS,
+    BY_FRONTIER,
+    BY_TREE,
+    LayerChoices,
+    LayerTotals,
+    judge,
+    prove,
+    reasons_of,
+    uniform,
+)
 
 _FRONTIER = lazy_import("crossopt.solvers.layers.engines", "frontier")
 
@@ -45,6 +56,7 @@ FAMILY: ProblemType[LayersQuestion, LayerChoices, LayerTotals] = ProblemType(
     judge=judge,
     judged="figures of every layer, budgets and ties",
     prove=prove,
+    reasons=reasons_of,
     rules=_rules,
     searched=_searched,
     proof_labels=frozenset(_PROVERS),

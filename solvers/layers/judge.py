@@ -9,9 +9,9 @@ import numpy as np
 
 from crossopt.formulation.layers.branches import Branch, leaves
 from crossopt.formulation.layers.core import WideError, core_of, steps_of
-from crossopt.formulation.layers.frontier import ManyStatesError, pareto_pass, without_objective
+from crossopt.formulation.layers.frontier import ManyStatesError, least_totals, pareto_pass, without_objective
 from crossopt.instances.layers.problem import Problem, chosen
-from crossopt.instances.layers.question import LayersQuestion
+from crossopt.instances.layers.question import UNITS, LayersQuestion
 from crossopt.solvers.answer import Baseline, Progress, Result, Verdict, Watch
 from crossopt.solvers.checking import by_looking_at_all
 from crossopt.solvers.family import Proved
@@ -24,6 +24,9 @@ BY_FRONTIER: Final = "a dynamic program along the graph, at prices of the budget
 BY_TREE: Final = f"branches on strategies, and in each part {BY_FRONTIER}"
 BY_CHIPS: Final = f"prices that exclude chips, and on the others {BY_FRONTIER}"
 BY_ALL: Final = "a look at every choice"
+NONE_TOGETHER: Final = "the budgets are out of reach together, each of them alone is not"
+NONE_OF_ALL: Final = "no choice is within all budgets"
+NONE_OF_CHIPS: Final = "no chip has a choice within all budgets"
 MOST_CHOICES = 200_000
 """Choices that are looked at one by one."""
 _HIGHEST_PRICE = 1e280
@@ -197,6 +200,30 @@ def _priced_tree(proof: Proof | None, budgets: int) -> Trees | str:
 
 def _nothing() -> None:
     """A proof takes the time that it takes."""
+
+
+def reasons_of(question: LayersQuestion, saved: Result[LayerChoices, LayerTotals]) -> tuple[str, ...]:
+    """Why nothing is within all budgets, by the question and the kind of its proof."""
+    if saved.proof == RecomputableBound(BY_ALL):
+        return (NONE_OF_ALL,)
+    if question.chips is not None:
+        return (NONE_OF_CHIPS,)
+    core = core_of(question.problem)
+    return too_little(question.problem, least_totals(core, steps_of(core))) or (NONE_TOGETHER,)
+
+
+def too_little(problem: Problem, least: tuple[int, ...]) -> tuple[str, ...]:
+    """Budgets below the least that any choice has."""
+    limited = [figure for figure, limit in enumerate(problem.limits) if limit is not None]
+    found = []
+    for figure, units in zip(limited, least[1:], strict=True):
+        limit = problem.limits[figure]
+        if limit is not None and units > limit:
+            amounts = problem.amount(figure, units), problem.amount(figure, limit)
+            name = problem.figures[figure]
+            unit = f" {UNITS[name]}" if UNITS[name] else ""
+            found.append(f"{name} is at least {amounts[0]:.9g}{unit}, above its budget of {amounts[1]:.9g}{unit}")
+    return tuple(found)
 
 
 def uniform(question: LayersQuestion) -> list[Baseline[LayerChoices]]:

@@ -39,6 +39,7 @@ from crossopt.solvers.memory.judge import (
     is_open,
     least_of_all,
     node_of,
+    reasons_of,
     regions_of,
     replay,
     serial,
@@ -171,21 +172,8 @@ def exhaustive(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
 def _searched(question: MemoryQuestion, most: int, seconds: float) -> Found:
     extra, order = least_of_all(question, most, monotonic() + seconds)
     if extra is None:
-        return SearchOutcome(None, inf, RecomputableBound(BY_STATES), reasons=_reasons(question))
+        return SearchOutcome(None, inf, RecomputableBound(BY_STATES), reasons=reasons_of(question))
     return SearchOutcome(Schedule(order), question.value(extra), RecomputableBound(BY_STATES))
-
-
-def _reasons(question: MemoryQuestion) -> tuple[str, ...]:
-    """Why nothing fits."""
-    graph = question.graph
-    node = max(range(len(graph.names)), key=lambda place: graph.floors[place])
-    if graph.floors[node] > question.budget:
-        text = f"{graph.label(node)} needs {graph.floors[node]:,} bytes with its inputs and workspace, the budget is {question.budget:,}"
-        return (f"budget: {text}",)
-    if question.file.checkpoints:
-        return (f"budget: no regions of torch.utils.checkpoint fit into {question.budget:,} bytes",)
-    times = f"{question.repetitions} time{'s' * (question.repetitions != 1)}"
-    return (f"budget: no schedule fits into {question.budget:,} bytes, where each node may be repeated {times}",)
 
 
 def milp(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
@@ -211,7 +199,7 @@ def milp(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     solved = backend("highs")(stages.model, Spend(seconds, limits.gap, limits.workers, limits.seed, watch=see))
     proof = UnverifiedBound(f"{solved.solver} on Checkmate's model")
     if solved.bound is None:
-        return SearchOutcome(None, inf, proof, "milp", reasons=_reasons(question), solver=solved.solver)
+        return SearchOutcome(None, inf, proof, "milp", reasons=reasons_of(question), solver=solved.solver)
     if solved.values is None:
         return SearchOutcome(None, engine="milp", stopped="time limit", solver=solved.solver)
     order = stages.order(solved.values)
@@ -261,7 +249,7 @@ def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     if graph.plain_peak <= question.budget:
         return SearchOutcome(Schedule(plain), question.value(0), RecomputableBound(BY_PLAIN), "retention")
     if max(graph.floors) > question.budget:
-        return SearchOutcome(None, inf, RecomputableBound(BY_FLOOR), "retention", reasons=_reasons(question))
+        return SearchOutcome(None, inf, RecomputableBound(BY_FLOOR), "retention", reasons=reasons_of(question))
     began, seconds = monotonic(), _PATIENCE if isinf(limits.seconds) else limits.seconds
     run = _Run(question, limits, began + seconds * _SOLVING, _stages_above(graph, question.budget, _FIRST_STAGES))
     rules = _begin(run, seconds, watch)
@@ -534,7 +522,7 @@ def _proved(run: _Run) -> Found:
         units = goal if units is None else min(units, goal)
     proof = Retained(BY_TREE, tuple(sorted(stages)), entries, depth, goal, tree.certificate.scale, packed(tree.certificate))
     if units is None:
-        return SearchOutcome(None, inf, proof, "retention", reasons=_reasons(question))
+        return SearchOutcome(None, inf, proof, "retention", reasons=reasons_of(question))
     if run.order is None or extra is None:
         ended = "time limit" if run.exhausted or run.left() <= 0.0 else "complete"
         return SearchOutcome(None, question.value(units), proof, "retention", ended)

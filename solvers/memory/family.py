@@ -5,7 +5,7 @@ from typing import Any
 
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.solvers.family import FrontFigures, ProblemType, baseline_names, lazy_import
-from crossopt.solvers.memory.judge import BY_FLOOR, BY_LEVELS, BY_PLAIN, BY_STATES, BY_TREE, MemoryUse, Schedule, judge, prove
+from crossopt.solvers.memory.judge import BY_FLOOR, BY_LEVELS, BY_PLAIN, BY_STATES, BY_TREE, MemoryUse, Schedule, judge, prove, sentences_of
 
 _BASELINES = (
     *("keep all", "square root", "segments", "cheapest a byte", "at the peak"),
@@ -49,6 +49,7 @@ FAMILY: ProblemType[MemoryQuestion, Schedule, MemoryUse] = ProblemType(
     judge=judge,
     judged="bytes in memory event by event, time and number of repetitions",
     prove=prove,
+    reasons=sentences_of,
     searched=lambda question: baseline_names(*_BASELINES),
     proof_labels=frozenset({BY_LEVELS, *_PROVERS}),
     provers=_PROVERS,

@@ -427,6 +427,29 @@ def _smallest(graph: MemoryGraph, live: int, needed: int, node: int, room: int) 
 # Proofs of bounds.
 
 
+def sentences_of(question: MemoryQuestion, saved: Result[Schedule, MemoryUse]) -> tuple[str, ...]:
+    """Why nothing fits, by the proof of a result."""
+    return (level_reason(question),) if isinstance(saved.proof, MemoryLevels) else reasons_of(question)
+
+
+def level_reason(question: MemoryQuestion) -> str:
+    """Why nothing fits with any batch or number of bytes."""
+    return f"budget: nothing fits into {question.budget:,} bytes"
+
+
+def reasons_of(question: MemoryQuestion) -> tuple[str, ...]:
+    """Why nothing fits."""
+    graph = question.graph
+    node = max(range(len(graph.names)), key=lambda place: graph.floors[place])
+    if graph.floors[node] > question.budget:
+        text = f"{graph.label(node)} needs {graph.floors[node]:,} bytes with its inputs and workspace, the budget is {question.budget:,}"
+        return (f"budget: {text}",)
+    if question.file.checkpoints:
+        return (f"budget: no regions of torch.utils.checkpoint fit into {question.budget:,} bytes",)
+    times = f"{question.repetitions} time{'s' * (question.repetitions != 1)}"
+    return (f"budget: no schedule fits into {question.budget:,} bytes, where each node may be repeated {times}",)
+
+
 def prove(question: MemoryQuestion, saved: Result[Schedule, MemoryUse], watch: Watch) -> Proved:
     """Repeat the proof: compare with the plain time or a floor, search all states, or count the tree."""
     proof = saved.proof

@@ -15,6 +15,7 @@ from crossopt.solvers.memory.judge import (
     bounds_of_batches,
     extra_units,
     is_empty,
+    level_reason,
     peak_bound,
     value_of,
 )
@@ -87,7 +88,7 @@ class _Search:
         proof = UnverifiedBound(self.unverified) if self.unverified else MemoryLevels(BY_LEVELS, tuple(self.proofs()))
         if self.best is None and bound < inf:
             return SearchOutcome(None, engine=self.name, stopped="time limit" if self.late or self.left() <= 0.0 else "complete")
-        reasons = (f"budget: nothing fits into {self.question.budget:,} bytes",) if bound == inf else ()
+        reasons = (level_reason(self.question),) if bound == inf else ()
         near = self.best is not None and self.value - bound <= self.limits.gap * abs(self.value)
         stopped = "complete" if bound == inf or near or not self.late else "time limit"
         return SearchOutcome(self.best, bound, proof, self.name, stopped, reasons)

@@ -323,6 +323,7 @@ FAMILY: ProblemType[NetworkQuestion, Bandwidths, Network] = ProblemType(
     judge=judge,
     judged="times, cost, budgets, orders",
     prove=prove,
+    reasons=lambda question, _: why_none(question),
     rules=_baselines,
     proof_labels=frozenset(
         {"convex duality", "convex duality in N parts of the catalogues", "convex duality at N costs", "no bandwidths keep the limits"}

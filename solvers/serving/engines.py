@@ -26,7 +26,7 @@ from crossopt.solvers.serving.judge import (
     judge,
     plan_of,
     rate_sought,
-    reasons_of,
+    reasons_of_question,
     solved,
     table_of,
     units_of_copy,
@@ -53,7 +53,7 @@ def program(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOu
     except ValueError as error:
         raise RefusedError(str(error)) from error
     if best is None:
-        return SearchOutcome(None, inf, RecomputableBound(BY_PROGRAM), "program", reasons=_reasons(question))
+        return SearchOutcome(None, inf, RecomputableBound(BY_PROGRAM), "program", reasons=reasons_of_question(question))
     answer, value = best.plan(), best.value(question)
     watch(Progress("dynamic program", float(value), float(value), answer=lambda: answer))
     return SearchOutcome(
@@ -242,18 +242,6 @@ def _of_other_pools(question: ServingQuestion) -> Iterator[Baseline[ServingPlan]
         other = replace(question, file=replace(question.file, choices=replace(question.file.choices, pools=pools)))
         if (best := _solved_or_none(other)) is not None:
             yield Baseline(name, None, best.plan())
-
-
-def _reasons(question: ServingQuestion) -> tuple[str, ...]:
-    """Of the question, or of the first class that no plan serves alone."""
-    for item in question.classes if len(question.classes) > 1 and question.file.choices.pools != "shared" else ():
-        own = of_classes(question, [item.name])
-        table = table_of(own)
-        if best_of(own, table) is None:
-            return tuple(f"{item.name}: {reason}" for reason in reasons_of(own, table))
-    if len(question.classes) > 1 and question.file.choices.pools != "shared":
-        return (f"devices: the classes need more than the {question.devices:,} of the question",)
-    return reasons_of(question, table_of(question))
 
 
 def _rules(question: ServingQuestion, best: Solution) -> tuple[Baseline[ServingPlan], ...]:

@@ -5,7 +5,8 @@ from typing import Any
 from crossopt.instances.serving.question import ServingQuestion
 from crossopt.solvers.answer import Progress, Result, Watch
 from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import
-from crossopt.solvers.serving.judge import BY_BOXES, BY_PROGRAM, ServingFigures, ServingPlan, judge, prove
+from crossopt.solvers.proofs import RecomputableBound
+from crossopt.solvers.serving.judge import BY_BOXES, BY_PROGRAM, ServingFigures, ServingPlan, judge, prove, reasons_of_question
 
 _PROGRAM = lazy_import("crossopt.solvers.serving.engines", "program")
 _UNITS = {"throughput": "s", "devices": "", "cost": "USD", "energy": "J", "die_area": ""}
@@ -25,6 +26,11 @@ def _described(question: ServingQuestion) -> dict[str, Any]:
     return {"unit": _UNITS[question.file.objective]}
 
 
+def _reasons(question: ServingQuestion, saved: Result[ServingPlan, ServingFigures]) -> tuple[str, ...] | None:
+    """Why nothing is served on devices that are given; chips take a search."""
+    return reasons_of_question(question) if saved.proof == RecomputableBound(BY_PROGRAM) else None
+
+
 FAMILY: ProblemType[ServingQuestion, ServingPlan, ServingFigures] = ProblemType(
     kind="serving",
     what="plan",
@@ -39,6 +45,7 @@ FAMILY: ProblemType[ServingQuestion, ServingPlan, ServingFigures] = ProblemType(
     judge=judge,
     judged="times, memory and rate of every worker",
     prove=_prove,
+    reasons=_reasons,
     searched=lambda question: baseline_names(
         *("largest copies", "smallest copies", "matched", "recommended", "part by part"),
         *("one pool for all classes", "a pool for each class"),

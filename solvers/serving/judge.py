@@ -625,3 +625,15 @@ def _reasons_of_rate(question: ServingQuestion, table: Table) -> tuple[str, ...]
 def _complete(roles: set[Role]) -> bool:
     """Whether workers of these parts serve requests."""
     return "both" in roles or {"prefill", "decode"} <= roles
+
+
+def reasons_of_question(question: ServingQuestion) -> tuple[str, ...]:
+    """Of the question, or of the first class that no plan serves alone."""
+    for item in question.classes if len(question.classes) > 1 and question.file.choices.pools != "shared" else ():
+        own = of_classes(question, [item.name])
+        table = table_of(own)
+        if best_of(own, table) is None:
+            return tuple(f"{item.name}: {reason}" for reason in reasons_of(own, table))
+    if len(question.classes) > 1 and question.file.choices.pools != "shared":
+        return (f"devices: the classes need more than the {question.devices:,} of the question",)
+    return reasons_of(question, table_of(question))

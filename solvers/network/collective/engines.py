@@ -18,7 +18,7 @@ from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends.cpsat import scheduled
 from crossopt.solvers.network.barrier import minimise
-from crossopt.solvers.network.collective.family import Chunks
+from crossopt.solvers.network.collective.family import Chunks, reason_of
 from crossopt.solvers.proofs import UnverifiedBound, Weighed
 
 # Sequences of chunks by a rule: whenever a dimension is free, the waiting chunk with the least key is next.
@@ -300,8 +300,7 @@ def _search(question: CollectiveQuestion, limits: Limits, watch: Watch, engine: 
     deadline = monotonic() + (limits.seconds if limits.seconds < inf else _PATIENCE[engine])
     run = _begun(question, limits, watch)
     if question.deadline is not None and run.bound > question.deadline:
-        reason = f"deadline: no chunks of any number take less than {run.bound:,} ns, by what they ask of the dimensions"
-        return SearchOutcome(None, inf, run.proof, "search", reasons=(reason,))
+        return SearchOutcome(None, inf, run.proof, "search", reasons=(reason_of(run.bound),))
     run.rules(deadline)
     solved = engine == "auto" and run.value > run.bound and run.schedules(deadline)
     if engine == "search":

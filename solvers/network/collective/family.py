@@ -108,6 +108,11 @@ def _run(jobs: list[list[Operation]], answer: Chunks) -> list[Ran]:
 BY = "loads of dimensions"
 
 
+def reason_of(least: int) -> str:
+    """Why the deadline cannot be kept."""
+    return f"deadline: no chunks of any number take less than {least:,} ns, by what they ask of the dimensions"
+
+
 def prove(question: CollectiveQuestion, saved: Result[Chunks, Schedule], _: Watch) -> Proved:
     """Recompute the bound."""
     proof, options = saved.proof, question.options
@@ -131,6 +136,14 @@ def _text(options: tuple[int, ...]) -> str:
     return f"what {', '.join(map(str, options))} chunks ask of the dimensions was counted anew"
 
 
+def _reasons(question: CollectiveQuestion, saved: Result[Chunks, Schedule]) -> tuple[str, ...] | None:
+    """Why the deadline cannot be kept, by the weights of the proof."""
+    if not isinstance(saved.proof, Weighed):
+        return None
+    loads = zip(question.options, saved.proof.weights, strict=True)
+    return (reason_of(min(least_time(chunk_loads(question, option), own) for option, own in loads)),)
+
+
 # Chunks of a collective as a family of questions: what is asked again, who answers, who judges, what proves.
 
 _ENGINES = "crossopt.solvers.network.collective.engines"
@@ -152,6 +165,7 @@ FAMILY: ProblemType[CollectiveQuestion, Chunks, Schedule] = ProblemType(
     judge=judge,
     judged="phases, sequences, deadline",
     prove=prove,
+    reasons=_reasons,
     searched=lambda question: baseline_names("natural order", "Themis", always=("search", "cpsat")),
     proof_labels=frozenset({"loads of dimensions"}),
     seeded=frozenset({"auto", "cpsat", "search"}),

@@ -11,7 +11,7 @@ from crossopt.formulation.network import least_steps, sends_model
 from crossopt.instances.network.synthesis import SynthesisQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends import Spend, backend
-from crossopt.solvers.network.synthesis.family import Sends, in_order, judge
+from crossopt.solvers.network.synthesis.family import Sends, in_order, judge, reasons_of
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
 # Rules to compare with: links filled step by step as TACOS fills them, and a ring.
@@ -89,8 +89,7 @@ def auto(question: SynthesisQuestion, limits: Limits, watch: Watch) -> SearchOut
         return SearchOutcome(None, stopped="time limit")
     bound, deadline = least_steps(question), question.file.deadline
     if deadline is not None and bound > deadline:
-        reason = f"deadline: links let nothing be done in less than {bound} steps, as cuts around NPUs show"
-        return SearchOutcome(None, inf, RecomputableBound(CUTS), reasons=(reason,))
+        return SearchOutcome(None, inf, RecomputableBound(CUTS), reasons=reasons_of(question))
     tries, value = _of_many(question, limits.seed, bound)
     run = _Run(question, limits, bound, tries, value)
     run.tell(watch, "rules")

@@ -75,6 +75,11 @@ def judge(question: SynthesisQuestion, answer: Sends) -> Verdict[Used]:
 # Bounds recomputed from cuts around all sets of NPUs.
 
 
+def reasons_of(question: SynthesisQuestion) -> tuple[str, ...]:
+    """Why the deadline cannot be kept, by the bound of cuts."""
+    return (f"deadline: links let nothing be done in less than {least_steps(question)} steps, as cuts around NPUs show",)
+
+
 def prove(question: SynthesisQuestion, saved: Result[Sends, Used], _: Watch) -> Proved:
     """The bound of cuts, or the unverified source of a higher one."""
     if isinstance(saved.proof, UnverifiedBound):
@@ -104,6 +109,7 @@ FAMILY: ProblemType[SynthesisQuestion, Sends, Used] = ProblemType(
     judge=judge,
     judged="who has what, links, deadline",
     prove=prove,
+    reasons=lambda question, _: reasons_of(question),
     searched=lambda question: baseline_names("TACOS, best of 200", "ring", reason="", always=("auto",)),
     proof_labels=frozenset({"cuts"}),
     seeded=frozenset({"auto", "tacos"}),

@@ -12,7 +12,7 @@ from crossopt.crossflow.arrays import Array, Ints
 from crossopt.instances.stages.chain import ChainQuestion, Recompute, Width
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
-from crossopt.solvers.stages.chain.judge import NONE, ChainPlan, countable, even, fixed_name
+from crossopt.solvers.stages.chain.judge import NONE, ChainPlan, countable, even, fixed_name, reason_of
 
 # The best stages of a chain of layers, by dynamic programming over cuts and numbers of stages: exact, and vectorised over pairs of cuts.
 #
@@ -347,22 +347,8 @@ def cuts(question: ChainQuestion, limits: Limits, watch: Watch) -> SearchOutcome
         return SearchOutcome(equal.any.plan, engine="cuts", stopped="interrupted")
     method = "dynamic programming over all cuts"
     proof = RecomputableBound(method) if countable(question) else UnverifiedBound(method)
-    reasons = () if best.any.plan else (_reason(question),)
+    reasons = () if best.any.plan else (reason_of(question),)
     return SearchOutcome(best.any.plan, best.any.value, proof, "cuts", reasons=reasons, baselines=_baselines(question, equal, best))
-
-
-def _reason(question: ChainQuestion) -> str:
-    """Why there is no plan, with what is least in the way."""
-    file, least = question.file, min(width.devices for width in question.widths)
-    if least > file.devices:
-        return f"a stage needs {least:,} devices at the least, there are {file.devices:,}"
-    size = min(file.microbatch)
-    alone = min(
-        (file.copies * width.parameters + size * width.activations).max() for width in question.widths if width.devices <= file.devices
-    )
-    if alone > file.memory:
-        return f"one layer alone keeps {alone:,.0f} bytes on a device of {file.memory:,.0f}, at the width that needs least"
-    return "no stages keep the memory of every device, though each layer alone does (give more devices, memory, or widths)"
 
 
 def _baselines(question: ChainQuestion, equal: Bests, best: Bests) -> tuple[Baseline[ChainPlan], ...]:

@@ -5,7 +5,7 @@ from time import monotonic
 from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.solvers.answer import Number
 from crossopt.solvers.family import BaselineName, ProblemType, baseline_names, lazy_import
-from crossopt.solvers.stages.chain.judge import NONE, ChainLoads, ChainPlan, fixed_name, judge, prove
+from crossopt.solvers.stages.chain.judge import NONE, ChainLoads, ChainPlan, fixed_name, judge, prove, reason_of
 
 _ROUNDINGS = 64 * 2.0**-52
 _CUTS = lazy_import("crossopt.solvers.stages.chain.engine", "cuts")
@@ -44,6 +44,7 @@ FAMILY: ProblemType[ChainQuestion, ChainPlan, ChainLoads] = ProblemType(
     judge=judge,
     judged="times, memory, devices, replicas",
     prove=prove,
+    reasons=lambda question, _: (reason_of(question),),
     searched=_baselines,
     proof_labels=frozenset({"dynamic programming over all cuts"}),
     quick=_quick,

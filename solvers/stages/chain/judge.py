@@ -195,6 +195,20 @@ class Costs:
     parameters: Array
 
 
+def reason_of(question: ChainQuestion) -> str:
+    """Why there is no plan, with what is least in the way."""
+    file, least = question.file, min(width.devices for width in question.widths)
+    if least > file.devices:
+        return f"a stage needs {least:,} devices at the least, there are {file.devices:,}"
+    size = min(file.microbatch)
+    alone = min(
+        (file.copies * width.parameters + size * width.activations).max() for width in question.widths if width.devices <= file.devices
+    )
+    if alone > file.memory:
+        return f"one layer alone keeps {alone:,.0f} bytes on a device of {file.memory:,.0f}, at the width that needs least"
+    return "no stages keep the memory of every device, though each layer alone does (give more devices, memory, or widths)"
+
+
 def prove(question: ChainQuestion, saved: Result[ChainPlan, ChainLoads], _: Watch) -> Proved:
     """Verify the bound by enumeration or by the second dynamic program; otherwise it stays unverified."""
     if not countable(question):

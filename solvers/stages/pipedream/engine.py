@@ -13,7 +13,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.stages.pipedream import Level, PipelineQuestion, Profile
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
-from crossopt.solvers.stages.pipedream.family import baselines_of, best_rule, countable
+from crossopt.solvers.stages.pipedream.family import baselines_of, best_rule, countable, reason_of
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge
 
 # Where a profile can be cut: its ideals, sets of nodes that hold all nodes they take data from; a stage is one ideal less a smaller one.
@@ -491,16 +491,6 @@ def cuts(question: PipelineQuestion, limits: Limits, watch: Watch) -> SearchOutc
         return SearchOutcome(rule, engine="cuts", stopped="time limit", baselines=baselines)
     except KeyboardInterrupt:
         return SearchOutcome(rule, engine="cuts", stopped="interrupted", baselines=baselines)
-    method, reasons = "dynamic programming over all cuts", () if stages else (_reason(question),)
+    method, reasons = "dynamic programming over all cuts", () if stages else (reason_of(question),)
     proof = RecomputableBound(method) if countable(question) else UnverifiedBound(method)
     return SearchOutcome(PipedreamPlan(stages) if stages else None, value, proof, "cuts", reasons=reasons, baselines=baselines)
-
-
-def _reason(question: PipelineQuestion) -> str:
-    """Why there is no plan: straight pipelines that use all devices may have too few nodes for them, else memory is short."""
-    memory = "every plan has a stage that keeps more than the memory of a device"
-    if not (question.straight and question.compatible):
-        return memory
-    few = f"a straight pipeline on all of {question.devices:,} devices needs as many stages (--compatible uses all)"
-    why = ", and the profile cannot be cut into so many" if question.memory == float("inf") else f": there are too few cuts, or {memory}"
-    return few + why

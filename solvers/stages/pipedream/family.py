@@ -408,6 +408,16 @@ _ROUNDINGS = 32 * 2.0**-52
 """Of all that a stage can add up: more than sums and products of the program and of the judge are off together."""
 
 
+def reason_of(question: PipelineQuestion) -> str:
+    """Why there is no plan: straight pipelines that use all devices may have too few nodes for them, else memory is short."""
+    memory = "every plan has a stage that keeps more than the memory of a device"
+    if not (question.straight and question.compatible):
+        return memory
+    few = f"a straight pipeline on all of {question.devices:,} devices needs as many stages (--compatible uses all)"
+    why = ", and the profile cannot be cut into so many" if question.memory == float("inf") else f": there are too few cuts, or {memory}"
+    return few + why
+
+
 def prove(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoads], _: Watch) -> Proved:
     """Verify the bound by enumeration or by the second dynamic program; otherwise it stays unverified."""
     least = least_of_all(question)
@@ -458,6 +468,7 @@ FAMILY: ProblemType[PipelineQuestion, PipedreamPlan, PipedreamLoads] = ProblemTy
     judge=judge,
     judged="times, transfers, memory, devices, order of the data",
     prove=prove,
+    reasons=lambda question, _: (reason_of(question),),
     proof_labels=frozenset({"dynamic programming over all cuts"}),
     rules=lambda question, saved: baselines_of(question),
     quick=_quick,

@@ -22,6 +22,7 @@ from crossopt.solvers.stages.piper.family import (
     ONLY_AGAIN,
     countable,
     load_bound,
+    reasons_of,
     too_large,
 )
 from crossopt.solvers.stages.piper.judge import PiperPlan, Stage, named
@@ -420,7 +421,6 @@ def _found(work: _Work, known: Known) -> SearchOutcome[PiperPlan]:
         few = () if tables is None else (f"{len(tables.cuts):,} of more cuts were searched",)
         return SearchOutcome(plan, bound, RecomputableBound(BY_WORK), "cuts", notes=(*question.notes, *few))
     shown = not tables.bundled and countable(question, np.diff([*tables.start, len(tables.work)]))
-    reasons = ("no stages keep the memory and the number of devices (more of --memory or --devices)",)
     by_cuts = RecomputableBound(BY_CUTS) if shown else UnverifiedBound(f"{BY_CUTS}, choices bundled" if tables.bundled else BY_CUTS)
     proof = RecomputableBound(BY_WORK) if known.bound <= load_bound(question) else by_cuts
-    return SearchOutcome(plan, bound, proof, "cuts", reasons=reasons if bound == float("inf") else (), notes=question.notes)
+    return SearchOutcome(plan, bound, proof, "cuts", reasons=reasons_of(question) if bound == float("inf") else (), notes=question.notes)

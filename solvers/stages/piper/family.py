@@ -274,6 +274,11 @@ def _reach(question: PiperQuestion, points: Array, moved: float, bound: float) -
 # Verification of bounds: by the work of all layers, or by a second dynamic program that finds nothing below.
 
 
+def reasons_of(question: PiperQuestion) -> tuple[str, ...]:
+    """Why there are no stages."""
+    return too_large(question) or ("no stages keep the memory and the number of devices (more of --memory or --devices)",)
+
+
 def prove(question: PiperQuestion, saved: Result[PiperPlan, PiperLoads], watch: Watch) -> Proved:
     """Prove or refute the bound anew, whatever its source; it stays unverified where that takes too long."""
     bound = float("inf") if saved.bound is None else saved.bound
@@ -312,6 +317,7 @@ FAMILY: ProblemType[PiperQuestion, PiperPlan, PiperLoads] = ProblemType(
     judge=judge,
     judged="order of the data, degrees, devices, memory with the microbatches under way, time",
     prove=prove,
+    reasons=lambda question, _: reasons_of(question),
     searched=lambda question: (
         *baseline_names("no data parallelism", "no tensor degrees", "greedy choice", "equal stages", "equal, no tensor", reason=NO_STAGES),
         *baseline_names("no recomputation", reason=f"{NO_STAGES}|{ONLY_AGAIN}"),

@@ -11,7 +11,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.traces.whatif import WhatIfQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import Chosen, RecomputableBound
-from crossopt.solvers.traces.whatif.family import BASELINES, Changes
+from crossopt.solvers.traces.whatif.family import BASELINES, Changes, reasons_of
 from crossopt.solvers.traces.whatif.search import Search, exchanged, filled, gains_of, in_turn, leaner, share_of
 
 # Rules to compare with: what people do who know what each change saves alone.
@@ -135,7 +135,7 @@ def branches(question: WhatIfQuestion, limits: Limits, watch: Watch) -> SearchOu
         proof,
         "branches",
         "complete" if ended else "time limit",
-        () if answer is not None or not ended else _reasons(question, model),
+        () if answer is not None or not ended else reasons_of(question, model),
         baselines=baselines_of(model, question.names, gains, limits.seed, deadline),
         seconds=known,
     )
@@ -155,7 +155,7 @@ def enumerate_all(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Sea
     least = min(values, default=inf)
     answer = None if least == inf else made(question.names, leaner(model, choices[values.index(least)][0]))
     proof = RecomputableBound(f"{len(choices):,} choices looked at")
-    return SearchOutcome(answer, model.value(least), proof, "enumerate", reasons=() if answer else _reasons(question, model))
+    return SearchOutcome(answer, model.value(least), proof, "enumerate", reasons=() if answer else reasons_of(question, model))
 
 
 def by_gain(question: WhatIfQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Changes]:
@@ -185,11 +185,3 @@ def by_exchange(question: WhatIfQuestion, limits: Limits, watch: Watch) -> Searc
 def _ruled(question: WhatIfQuestion, model: Model, inside: int | None, engine: str) -> SearchOutcome[Changes]:
     late = inside is None or model.bounds([(inside, model.rules.all & ~inside)]) == [inf]
     return SearchOutcome(None if late or inside is None else made(question.names, inside), engine=engine)
-
-
-def _reasons(question: WhatIfQuestion, model: Model) -> tuple[str, ...]:
-    """Why no changes meet the target."""
-    least = int(model.spans([(0, 0)])[0])
-    if question.target is not None and least > question.target:
-        return (f"target: with every change that shortens the trace it takes no less than {least:,} ns",)
-    return ("target: no changes within the budgets and rules meet it",)

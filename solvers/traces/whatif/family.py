@@ -110,6 +110,14 @@ _MOST = 1_000_000
 """Steps of a tree that a check looks at."""
 
 
+def reasons_of(question: WhatIfQuestion, model: Model) -> tuple[str, ...]:
+    """Why no changes meet the target."""
+    least = int(model.spans([(0, 0)])[0])
+    if question.target is not None and least > question.target:
+        return (f"target: with every change that shortens the trace it takes no less than {least:,} ns",)
+    return ("target: no changes within the budgets and rules meet it",)
+
+
 def prove(question: WhatIfQuestion, saved: Result[Changes, Changed], _: Watch) -> Proved:
     """Recompute the bound."""
     model, proof = model_of(question), saved.proof
@@ -181,6 +189,7 @@ FAMILY: ProblemType[WhatIfQuestion, Changes, Changed] = ProblemType(
     judge=judge,
     judged="changes one after another on the trace, run again, budgets, rules, target",
     prove=prove,
+    reasons=lambda question, _: reasons_of(question, model_of(question)),
     searched=lambda question: baseline_names(
         *BASELINES,
         reason="none",
