@@ -170,6 +170,9 @@ KINDS = {
         family="crossopt.solvers.counts.fleet",
         shown=f"{_SHEETS}.counts:fleet_sheet",
     ),
+    "pipelines": Kind(
+        "layers of a model on nodes of several kinds", "crossopt.instances.counts.pipelines", family="crossopt.solvers.counts.pipelines"
+    ),
     "study": Kind("studies", "", "crossopt.instances.studies.study", commands=f"{_COMMANDS}.compare"),
 }
 """Problem types by the value of `kind`; a file without it is a joint-design question."""

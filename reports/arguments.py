@@ -587,7 +587,7 @@ _ENGINE_HELP = (
     "of graphs: auto, portfolio, stages, latency; of stages and chains: auto, "
     "cuts; of bandwidths: auto, equal; of collectives: auto, search, themis, natural; of changes of traces: auto, enumerate, "
     "greedy; of benchmarks: auto, exhaustive, rounding, apportion, largest; of instances: auto, program, bisection, highs, cpsat, "
-    "greedy; of fleets: auto, tree, slices, cheapest; of strategies: see there"
+    "greedy; of fleets: auto, tree, slices, cheapest; of pipelines: auto, exhaustive, stages; of strategies: see there"
 )
 
 

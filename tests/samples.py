@@ -273,6 +273,18 @@ devices:
   large: {price: 3.67, rates: {short: 20, long: 10, batch: 8}}
 """
 SLICED = FLEET_OF_KINDS + "slices: 3\n"
+PIPELINES = """\
+kind: pipelines
+layers: 6
+nodes:
+  old: {number: 2, rates: [90, 41.5]}
+  new: {number: 2, rates: [260, 120, 75.25]}
+links:
+  - {from: source, to: nodes, rate: 500}
+  - {from: nodes, to: nodes, rate: 60}
+  - {from: nodes, to: sink, rate: 500}
+"""
+PARTIAL = PIPELINES.replace("rate: 60", "rate: 30") + "partial: true\n"
 ACCELERATOR = """\
 kind: accelerator
 devices: 3
@@ -336,6 +348,7 @@ SAMPLES = {
     ),
     "instances": Sample((INSTANCES, SLOWED, RATES), ("latency=30 ms",)),
     "fleet": Sample((FLEET_OF_KINDS, SLICED), ("devices.small.available=1", "devices.large.available=0")),
+    "pipelines": Sample((PIPELINES, PARTIAL), ("layers=11",)),
     "embeddings": Sample(
         (EMBEDDINGS, f"{EMBEDDINGS}objective: step\n", SYSTEM), ("cluster.hbm=1 kB",), worse=("choices.sharding=[table]",)
     ),

@@ -1,14 +1,18 @@
-"""Rules for fleets and instances, as baselines: a check carries them out again."""
+"""Rules for fleets, instances and pipelines, as baselines: a check carries them out again."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from math import ceil
 
+from crossopt.crossflow.pipelines import Stage
 from crossopt.instances.counts.fleet import FleetQuestion
+from crossopt.instances.counts.pipelines import PipelinesQuestion
 from crossopt.instances.counts.shapes import InstancesQuestion
 from crossopt.solvers.answer import Baseline
 from crossopt.solvers.counts.fleet import Fleet
 from crossopt.solvers.counts.instances import InstanceGroup, InstanceGroups, groups_of, judge
+from crossopt.solvers.counts.pipelines import Placement, flow_of, passed_by, placement_of
 
 Shares = Mapping[tuple[int, int], Fraction]
 
@@ -128,3 +132,57 @@ def greedy_of(question: InstancesQuestion) -> InstanceGroups | None:
             placed.append((socket, best))
             free[socket] -= shapes[best].threads
     return groups_of(question, tuple(placed)) if placed and not left else None
+
+
+# Pipelines.
+
+
+def rules_of_pipelines(question: PipelinesQuestion) -> tuple[Baseline[Placement], ...]:
+    """Even stages of all nodes (SWARM), a pipeline of even stages for each kind, and the layers that are served least first (Petals)."""
+    every = range(len(question.nodes))
+    alone = [even_stages(question, [node for node in every if question.kinds[node] == kind]) for kind in dict.fromkeys(question.kinds)]
+    rules = {
+        "even stages": even_stages(question, every),
+        "a pipeline of each kind": tuple(stage for stages in alone for stage in stages),
+        "layers that are served least first": least_served(question),
+    }
+    found = [(name, carrying(question, stages)) for name, stages in rules.items()]
+    return tuple(Baseline(name, None, placement_of(question, stages)) for name, stages in found if stages)
+
+
+def carrying(question: PipelinesQuestion, stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Without the nodes that carry no tokens."""
+    while True:
+        passed = passed_by(flow_of(question, stages))
+        left = tuple(stage for stage in stages if passed.get(stage.node))
+        if len(left) == len(stages):
+            return left
+        stages = left
+
+
+def even_stages(question: PipelinesQuestion, nodes: Sequence[int]) -> tuple[Stage, ...]:
+    """The best number of stages of equally many layers, each node where the least tokens pass so far, the fastest nodes first."""
+    best, most = tuple[Stage, ...](), 0
+    for number in range(1, min(len(nodes), question.layers) + 1):
+        ends = [question.layers * place // number for place in range(number + 1)]
+        size = max(end - start for start, end in pairwise(ends))
+        able = [node for node in nodes if len(question.tables[node]) >= size]
+        rates, stages = [0] * number, list[Stage]()
+        for node in sorted(able, key=lambda node: -question.tables[node][size - 1]):
+            place = rates.index(min(rates))
+            stages.append(question.stage(node, ends[place], ends[place + 1] - ends[place]))
+            rates[place] += stages[-1].rate
+        flow = flow_of(question, stages).value if min(rates) else 0
+        best, most = (tuple(stages), flow) if flow > most else (best, most)
+    return best
+
+
+def least_served(question: PipelinesQuestion) -> tuple[Stage, ...]:
+    """One node after another holds as many layers as it can, there where the least tokens pass so far."""
+    rates, stages = [0] * question.layers, list[Stage]()
+    for node, table in enumerate(question.tables):
+        first = min(range(question.layers - len(table) + 1), key=lambda first: sorted(rates[first : first + len(table)]))
+        stages.append(question.stage(node, first, len(table)))
+        for layer in range(first, first + len(table)):
+            rates[layer] += table[-1]
+    return tuple(stages)

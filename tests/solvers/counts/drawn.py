@@ -1,13 +1,14 @@
 """Drawn questions about counts, small enough for a look at everything."""
 
 from fractions import Fraction
-from itertools import product
+from itertools import permutations, product
 from math import ceil, inf
 from random import Random
 
 import yaml
 
 from crossopt.instances.counts.fleet import FleetQuestion
+from crossopt.instances.counts.pipelines import PipelinesQuestion
 from crossopt.instances.counts.shapes import InstancesQuestion
 from crossopt.instances.question import read_again
 from crossopt.solvers.counts.instances import InstanceGroup, InstanceGroups, judge
@@ -139,3 +140,63 @@ def served_share(question: FleetQuestion, counts: tuple[int, ...]) -> Fraction:
             other[:] = [entry - factor * own for entry, own in zip(other, table[pivot], strict=True)]
         basis[pivot] = column
     return goal[-1]
+
+
+def pipelines_in(document: dict[str, object]) -> PipelinesQuestion:
+    text = yaml.safe_dump({"kind": "pipelines", **document}, sort_keys=False)
+    question = read_again({"text": text, "source": "question.yaml", "settings": []}, "pipelines")
+    assert isinstance(question, PipelinesQuestion)
+    return question
+
+
+def drawn_pipelines(seed: int) -> PipelinesQuestion:
+    """Up to 4 nodes of up to 3 kinds for up to 5 layers, with any links, alike or pair by pair, of which some are none."""
+    random = Random(f"pipelines {seed}")
+    layers, left, nodes = random.randint(1, 5), 4, dict[str, dict[str, object]]()
+    for kind in ("a", "b", "c")[: random.randint(1, 3)]:
+        number = random.randint(1, min(left, 3)) if left else 0
+        rates = [random.choice((1.5, 2, 3, 4.25, 6, 9)) for _ in range(random.randint(1, 3))]
+        nodes[kind], left = {"number": number, "rates": sorted(rates, reverse=random.random() < 0.8)}, left - number
+    document: dict[str, object] = {"layers": layers, "nodes": nodes}
+    document |= {"partial": True} if random.random() < 0.4 else {}
+    way = random.random()
+    if way < 0.2:
+        document["link_rate"] = random.choice((1, 2.5, 8))
+    elif way < 0.8:
+        names = [
+            name if section["number"] == 1 else f"{name}-{place + 1}"
+            for name, section in nodes.items()
+            for place in range(int(str(section["number"])))
+        ]
+        ends = [*(("source", name) for name in names), *((name, "sink") for name in names), *permutations(names, 2)]
+        rows = [{"from": sender, "to": to, "rate": random.choice((0.5, 1, 2, 3.75, 9))} for sender, to in ends if random.random() < 0.8]
+        document |= {"links": rows} | ({"link_rate": 1} if random.random() < 0.3 else {})
+    return pipelines_in(document)
+
+
+def best_pipelines(question: PipelinesQuestion) -> float:
+    """The least time of a token of all placements; infinite where nothing passes."""
+    most, layers = 0, question.layers
+    ways = [[None, *((s, s + j) for j in range(1, len(table) + 1) for s in range(layers - j + 1))] for table in question.tables]
+    for held in product(*ways):
+        covered = [sum(question.tables[v][e[1] - e[0] - 1] for v, e in enumerate(held) if e and e[0] <= at < e[1]) for at in range(layers)]
+        if min(covered) > most:
+            most = max(most, _least_cut(question, held))
+    return question.seconds(most)
+
+
+def _least_cut(question: PipelinesQuestion, held: tuple[tuple[int, int] | None, ...]) -> int:
+    """The smallest of all cuts: of each node neither side, its entry alone, or both lie on the side of the source."""
+    nodes = [(node, *interval) for node, interval in enumerate(held) if interval is not None]
+    least = sum(question.links.source)
+    for sides in product((0, 1, 2), repeat=len(nodes)):
+        total = 0
+        for (node, first, last), side in zip(nodes, sides, strict=True):
+            total += question.tables[node][last - first - 1] if side == 1 else 0
+            total += question.links.source[node] if first == 0 and side == 0 else 0
+            total += question.links.sink[node] if last == question.layers and side == 2 else 0
+            for (other, begin, end), its in zip(nodes, sides, strict=True):
+                chains = begin <= last < end if question.file.partial else begin == last
+                total += question.links.between[node][other] if chains and side == 2 and its == 0 else 0
+        least = min(least, total)
+    return least
