@@ -23,8 +23,9 @@ from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 # reparametrisation of Werner 2007, A linear programming approach to max-sum problem). Whatever is priced so is a bound: messages and prices
 # may come from floating point, and are rounded before anything is counted. All costs are whole, so that the bound may be rounded up.
 
-_ROOM = float(1 << 61)
-"""Figures stay below this; that is counted in floating point, so that 64 bits leave room for its rounding."""
+_ROOM = float(FORBIDDEN >> 1)
+"""Figures stay below this; that is counted in floating point, where sums of less than 2^52 figures lose less than half: all true figures
+are below FORBIDDEN, and none of them reads as what is not allowed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -154,6 +154,9 @@ def _pools_of(question: ServingQuestion, shapes: Sequence[Shape]) -> list[tuple[
     named = [one.name for pool, _ in pools for one in pool.classes]
     if sorted(named) != sorted(one.name for one in question.classes):
         raise ValueError("each class of requests needs one pool of workers")
+    chosen = question.file.choices.pools
+    if (chosen == "shared" and len(pools) > 1) or (chosen == "own" and any(len(pool.classes) > 1 for pool, _ in pools)):
+        raise ValueError(f"pools: {chosen} leaves no other pools of workers")
     return pools
 
 

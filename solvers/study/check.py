@@ -192,6 +192,10 @@ _TIMES, _MORE = 10.0, 30.0
 """A question has so many times what the slowest of its runs took, and so many seconds more."""
 
 
+_REFUSING = 5.0
+"""Seconds in which an engine says that it refuses a question."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Again:
     """What came of a question: refusals, whether its claims were reached, and how many answers are of which sort."""
@@ -201,7 +205,7 @@ class _Again:
     repeated: int = 0
     """Answers of rules that are the same again."""
     cut: int = 0
-    """Answers of rules that ran out of time, or were interrupted."""
+    """Answers of rules and exact engines that ran out of time, or were interrupted."""
     below: int = 0
     """Searches that end above the design that they begin with."""
 
@@ -219,7 +223,7 @@ def check_and_prove(study: Study, watch: Watch = unwatched) -> Report:
     checked: tuple[str, ...] = (
         *((f"{proved:,} of {were(len(claimed), 'bounded question')} solved anew as far as bounds say",) if claimed else ()),
         *((f"{were(rules, 'answer')} asked of rules again, and came out the same",) if rules else ()),
-        *((f"{were(cut, 'answer')} cut short by time: what such a rule did not find is its word",) if cut else ()),
+        *((f"{were(cut, 'answer')} cut short by time: what such an engine did not find is its word",) if cut else ()),
         *((f"{were(below, 'answer', 'stand', 'stands')} above the best recipe's design, with which searches begin",) if below else ()),
         *((f"what searches found no better is their word ({', '.join(sorted(searched))})",) if searched else ()),
     )
@@ -232,13 +236,15 @@ def _again(study: Study, number: int, watch: Watch) -> _Again:
     runs, instance, name = study.runs_of(number), read_question(study.document(number)), study.questions[number].name
     limits = Limits(seconds=_MORE + _TIMES * max((run.seconds for run in runs), default=0.0))
     rules, warm = [run for run in runs if run.engine in _REPEATED], study.plan.start == "recipe"
+    exact = [run for run in runs if run.answered_by in _CHOSEN or run.engine in {"auto", *_CHOSEN}]
     faults = [(run, fault) for run in rules for fault in (*_early_end(study, run), *_other_answer(instance, run, limits, watch))]
+    faults += [(run, fault) for run in exact for fault in (*_early_end(study, run), *_lost_claim(instance, run, watch))]
     refused = [f"{name}, {run.engine}: {fault}" for run, fault in faults]
     complete, wrong = [run for run in rules if run.stopped == "complete"], [run for run, _ in faults]
     found = _Again(
         tuple(refused),
         repeated=sum(run not in wrong for run in complete),
-        cut=len(rules) - len(complete),
+        cut=len(rules) - len(complete) + sum(run.stopped != "complete" for run in exact),
         below=_below(runs) if warm else 0,
     )
     if not _claims(runs):
@@ -273,6 +279,18 @@ def _early_end(study: Study, run: Run) -> Iterator[str]:
         yield f"stopped: it ran out of time after {run.seconds:.3g} s, and had {'no limit' if allowed == inf else f'{allowed:.3g} s'}"
     if run.stopped == "interrupted" and study.stopped != "interrupted":
         yield "stopped: it was interrupted, and the comparison was not"
+
+
+def _lost_claim(instance: Instance, run: Run, watch: Watch) -> Iterator[str]:
+    """Why an exact engine that came to its end cannot have left the question open or refused it."""
+    if run.note:
+        try:
+            _solved(instance, run.engine, Limits(seconds=_REFUSING), watch)
+        except (RefusedError, ModelError, SolverError):
+            return
+        yield "note: asked again, the engine does not refuse the question"
+    elif run.stopped == "complete" and run.bound is None and run.status != "INFEASIBLE":
+        yield "bound: an exact engine that comes to its end has one"
 
 
 def _other_answer(instance: Instance, run: Run, limits: Limits, watch: Watch) -> Iterator[str]:

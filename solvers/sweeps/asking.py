@@ -295,6 +295,8 @@ class Reader:
     _points: tuple[UnreadPoint, ...] = ()
     _read: dict[int, tuple[Point, tuple[Row, ...]]] = field(default_factory=dict)
     _turns: dict[str, list[tuple[str, Limits]]] = field(default_factory=dict)
+    _asked: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """Values on the axes by subject and digest of a question."""
     _texts: dict[str, str] = field(default_factory=dict)
     """Those of questions, which most points share."""
 
@@ -392,9 +394,18 @@ class Reader:
         if self.only:
             self.questions[number] = question
         document, size = question.document, getattr(module, "count_of", _no_size)(question)
+        digest = question_digest(kind, document)
+        if (before := self._asked.setdefault((point.subject, digest), point.at)) != point.at:
+            axis = next(axis for axis, (one, other) in enumerate(zip(point.at, before, strict=True)) if one != other)
+            message = (
+                f"{', '.join(point.at)} asks the same question as {', '.join(before)} (leave out a value, or the setting that overrules it)"
+            )
+            fault = replace(location_of(self.study.root, f"sweep[{axis}].setting"), message=message)
+            self.faults += [] if any(known.path == fault.path for known in self.faults) else [fault]
+            return None
         if "text" in document:
             document = document | {"text": self._texts.setdefault(document["text"], document["text"])}
-        return Point(point.name, point.subject, point.at, kind, question_digest(kind, document), document, size)
+        return Point(point.name, point.subject, point.at, kind, digest, document, size)
 
 
 def _no_size(question: object) -> float:

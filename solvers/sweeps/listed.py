@@ -223,12 +223,16 @@ def _axis_fault(axis: Axis) -> str:
 def _group_faults(axes: Sequence[Axis], group: Sequence[Point]) -> Iterator[str]:
     """Of the points of a subject: their names, and whether they ask the same but for the axes."""
     known = next((point for point in group if point.document is not None), None)
+    asked = dict[str, Point]()
     for point in group:
         if point.name != ", ".join([point.subject, *point.at] if point.subject else point.at):
             yield f"{point.name}: the name is not that of its subject and its values on the axes"
         own = point if point.document is not None else None
         if any(other is not None and not _is_at(axes, point, other) for other in (own, known if known is not own else None)):
             yield f"{point.name}: its question is not that of its subject at its values on the axes"
+        if other := asked.get(point.digest):
+            yield f"{point.name}: its question is that of {other.name}"
+        asked[point.digest] = point
 
 
 def _is_at(axes: Sequence[Axis], point: Point, other: Point) -> bool:

@@ -99,6 +99,17 @@ def test_a_node_that_allows_nothing_is_told() -> None:
     assert bound_of(replace(core, costs=np.full_like(core.costs, FORBIDDEN)), no_dual(core)) == FORBIDDEN
 
 
+def test_messages_that_add_up_to_what_is_forbidden_are_refused() -> None:
+    """Messages of 127 are lost in floating point beside one of 2^61 - 256."""
+    core = unreduced(next(problem for seed in range(200) if (problem := tiny(seed)).firsts.tolist().count(0) > 2))
+    dual, (starts, _) = no_dual(core), message_offsets(core)
+    own = [edge for edge in range(len(core.firsts)) if core.firsts[edge] == 0]
+    for edge, figure in zip(own, (FORBIDDEN - 256, *(127 for _ in own[1:])), strict=True):
+        dual.to_firsts[starts[edge] : starts[edge + 1]] = figure
+    with pytest.raises(ValueError, match="smaller scale"):
+        bound_of(core, dual)
+
+
 def test_what_is_no_dual_is_refused() -> None:
     core = unreduced(next(problem for seed in range(40) if len((problem := tiny(seed)).firsts) > 3 and problem.limit is not None))
     none = no_dual(core)

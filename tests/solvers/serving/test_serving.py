@@ -290,6 +290,16 @@ def test_plans_that_leave_a_class_out_or_serve_it_twice_are_none() -> None:
             judge(question, ServingPlan(workers))
 
 
+def test_pools_other_than_the_question_offers_are_refused() -> None:
+    shared, own = (ask(CLASSES.replace("mode: together", f"mode: together, pools: {pools}")) for pools in ("shared", "own"))
+    apart, all_in_one = (program(question, Limits(), unwatched).answer for question in (own, shared))
+    assert apart is not None and all_in_one is not None
+    with pytest.raises(ValueError, match="pools: shared leaves no other pools of workers"):
+        judge(shared, apart)
+    with pytest.raises(ValueError, match="pools: own leaves no other pools of workers"):
+        judge(own, all_in_one)
+
+
 def test_equal_classes_are_one_class_of_their_rates_together() -> None:
     """Their prices differ in the last digits alone, as means of equal figures do."""
     one = ask(LLAMA.replace("output: 200", "output: 200, rate: 3").replace("devices: 16", "devices: 16\nobjective: devices"))

@@ -192,6 +192,35 @@ def test_a_rule_does_not_escape_by_saying_that_it_was_cut_short_or_did_not_answe
     assert words in capsys.readouterr().out
 
 
+_OPEN = {
+    "status": "UNKNOWN",
+    "value": None,
+    "bound": None,
+    "proved": False,
+    "proved_by": "",
+    "design": None,
+    "verified": False,
+    "trace": [],
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "edit"),
+    [
+        ("exhaustive: bound: an exact engine that comes to its end has one", _OPEN),
+        ("exhaustive: note: asked again, the engine does not refuse the question", _OPEN | {"note": "it is refused"}),
+    ],
+)
+def test_an_exact_engine_does_not_leave_a_question_open(
+    words: str, edit: dict[str, Any], swept: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    data, path = data_of(swept), tmp_path / "forged.json"
+    data["runs"][8].update(edit)
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["check", str(path)]) == 30
+    assert words in capsys.readouterr().out
+
+
 def test_a_check_that_is_ended_says_so_and_accepts_nothing(swept: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     solved = checking.solve
     monkeypatch.setattr(checking, "solve", lambda *asked: replace(solved(*asked), stopped="interrupted"))

@@ -125,3 +125,27 @@ def test_settings_of_an_authors_file_are_held_as_they_are_listed(tmp_path: Path)
 def test_an_axis_that_another_setting_overrules_is_refused_before_anything_is_asked(settings: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(InstanceError, match=r"sweep\[\d\]\.setting: another setting takes its place"):
         asked(tmp_path, STUDY, *settings)
+
+
+@every(
+    "sweep",
+    [
+        "{setting: cluster.devices, values: [8, 16], beside: {cluster.devices: [8, 8]}}",
+        "{setting: cluster.devices, values: [8, 16]}, {name: again, setting: cluster.devices, values: [8, 4]}",
+        "{setting: description, values: [one, other]}",
+    ],
+)
+def test_points_that_ask_one_question_are_refused(sweep: str, tmp_path: Path) -> None:
+    with pytest.raises(InstanceError, match=r"sweep\[0\]\.setting: .* asks the same question as "):
+        asked(tmp_path, f"kind: study\ntitle: t\ninstances: [tiny]\nsweep: [{sweep}]\nengines: [auto]\n")
+
+
+def test_a_list_of_points_that_ask_one_question_is_refused(told: tuple[Axes, Points]) -> None:
+    axes, (first, *_) = told
+    own = (replace(axes[0], values=("8", "16"), beside=(("cluster.devices", ("8", "8")),)),)
+    base = dict(first.document or {})
+    document = base | {"settings": [*base["settings"], "cluster.devices=8"]}
+    asking = [
+        replace(first, name=f"tiny, {at}", at=(at,), document=document, digest=question_digest("codesign", document)) for at in ("8", "16")
+    ]
+    assert name_faults(own, asking) == ["tiny, 16: its question is that of tiny, 8"]
