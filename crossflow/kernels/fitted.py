@@ -101,14 +101,16 @@ def product_time(call: ProductCall, constants: ProductConstants, hardware: Hardw
     """Seconds on a device built for 16 bits; calls, constants and devices broadcast against each other."""
     form, memory = call.format, hardware.dram.bandwidth * constants.stream
     peak, outputs = hardware.throughput * form.pace * constants.matrix, call.rows * call.columns
-    tiled = [(np.ceil(call.rows / rows) * np.ceil(call.columns / columns), rows * columns * 2.0 / rate) for rows, columns, rate in TILES]
+    axes = max(map(np.ndim, (outputs, call.depth, memory, peak, hardware.bundles, constants.fill, constants.step, constants.reduction)))
+    parts = np.reshape(_PARTS if form.splits else _PARTS[:1], (-1,) + (1,) * axes)
+    depth = np.ceil(call.depth / parts / _ALIGNED) * _ALIGNED
+    filled, steps, sums = depth + constants.fill, depth * constants.step, outputs * (2.0 * _SUM_BYTES * parts) / memory
     best: Real = np.inf
-    for parts in _PARTS if form.splits else _PARTS[:1]:
-        depth = np.ceil(call.depth / parts / _ALIGNED) * _ALIGNED
-        filled, steps, sums = depth + constants.fill, depth * constants.step, outputs * (2.0 * _SUM_BYTES * parts) / memory
-        for tiles, work in tiled:
-            tile = np.ceil(tiles * parts / hardware.bundles) * root(filled * work * hardware.bundles / peak, steps)
-            best = np.minimum(best, tile + constants.reduction + sums if parts > 1.0 else tile)
+    for rows, columns, rate in TILES:
+        tiles, work = np.ceil(call.rows / rows) * np.ceil(call.columns / columns), rows * columns * 2.0 / rate
+        tile = np.ceil(tiles * parts / hardware.bundles) * root(filled * work * hardware.bundles / peak, steps)
+        best = np.minimum(best, tile)
+    best = np.minimum.reduce(np.where(parts > 1.0, best + constants.reduction + sums, best))
     best = best + constants.throttle * (best / (1.0 + _SOON / best))
     moved = call.columns * call.depth * form.weight_bytes + call.rows * call.depth * form.input_bytes
     time = constants.launch + root(best, (moved + outputs * _OUTPUT_BYTES) / memory)

@@ -126,7 +126,22 @@ def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     if isinstance(instance.hardware, Hardware):
         hardware = as_arrays(with_prices(instance, instance.hardware), len(boxes))
         return Corners(hardware, np.broadcast_to(within(instance, hardware), (len(boxes),)))
-    free = instance.hardware
+    every = (values.tobytes() for values in (*space.options, boxes.low, boxes.high))
+    key = (id(instance), boxes.high is boxes.low, space.names, *every)
+    if (known := _LATELY.get(key)) is None:
+        if len(_LATELY) == _MOST:
+            _LATELY.clear()
+        known = _LATELY[key] = instance, _free_corners(instance, instance.hardware, space, boxes)
+    return known[1]
+
+
+_LATELY: dict[tuple[object, ...], tuple[Instance, Corners]] = {}
+"""Best devices by question and boxes: engines, rules and checks of a question look at the same boxes. It is emptied when full."""
+_MOST = 512
+
+
+def _free_corners(instance: Instance, free: FreeHardware, space: Grid, boxes: Boxes) -> Corners:
+    """The best device of each box under one set of constants, where the chip is free."""
     least = split_of(free, _values(space, boxes.low))
     most = least if boxes.high is boxes.low else split_of(free, _values(space, boxes.high))
     best = envelope(free.technology, least, most)
