@@ -437,13 +437,6 @@ def _compile(options: argparse.Namespace) -> int:
     return ANSWERED
 
 
-def _completion(options: argparse.Namespace) -> int:
-    from crossopt.reports.completion import completion_script  # noqa: PLC0415
-
-    sys.stdout.write(completion_script(options.shell, parser_of_commands()))
-    return ANSWERED
-
-
 _GUARDED = ("solve", "compare", "explain")
 """Commands whose answers are kept by a process of their own."""
 _LIGHT = ("validate", "list")
@@ -473,7 +466,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "course": _own("course", "course"),
     "compile": _compile,
     "schema": _own("schema", "schema"),
-    "completion": _completion,
+    "completion": _own("completion", "completion"),
 }
 
 

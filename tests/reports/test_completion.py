@@ -9,7 +9,7 @@ import pytest
 from crossopt.instances.catalogue.registry import names, shipped
 from crossopt.reports.arguments import FORMS, parser_of_commands
 from crossopt.reports.cli import COMMANDS, main
-from crossopt.reports.completion import SHELLS, completion_script
+from crossopt.reports.commands.completion import SHELLS, completion_script
 
 pytestmark = pytest.mark.process
 SCRIPTS = {shell: completion_script(shell, parser_of_commands()) for shell in SHELLS}

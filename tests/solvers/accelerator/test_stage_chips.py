@@ -6,9 +6,9 @@ import pytest
 from crossopt.crossflow.accelerator import chip_area
 from crossopt.instances.accelerator.networks import Network
 from crossopt.instances.accelerator.question import AcceleratorQuestion
+from crossopt.reports.sheets.accelerator import stage_chips
 from crossopt.solvers.accelerator.family import FAMILY
 from crossopt.solvers.accelerator.judge import ChipAnswer
-from crossopt.solvers.accelerator.stage_chips import stage_chips
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.family import solve
 from tests.extent import some

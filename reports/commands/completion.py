@@ -1,15 +1,25 @@
-"""Scripts by which shells complete commands, options, names and files; shtab writes them from the parser, so that TAB starts no Python."""
+"""The command `completion`: a script by which a shell completes commands, options, names and files, written by shtab from the parser."""
 
 import argparse
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import shtab
 
+from crossopt.reports.arguments import parser_of_commands
+from crossopt.reports.commands.console import ANSWERED
+
 SHELLS = ("bash", "zsh", "fish")
 QUESTIONS = ("solve", "validate", "evaluate", "explain", "compare", "export", "ui")
 """Commands whose files may be questions that come along, by their names."""
+
+
+def completion(options: argparse.Namespace) -> int:
+    """Print the script of a shell."""
+    sys.stdout.write(completion_script(options.shell, parser_of_commands()))
+    return ANSWERED
 
 
 def completion_script(shell: str, parser: argparse.ArgumentParser) -> str:
