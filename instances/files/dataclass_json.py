@@ -14,6 +14,7 @@ K = TypeVar("K")
 INLINE: Final = MappingProxyType({"inline": True})
 """Metadata of a dictionary field whose keys are stored beside the other fields of its dataclass."""
 _GREATEST, _WHOLE = 1.7e308, 1 << 63
+_INTEGERS: Final = (int, ...)
 _KINDS = {dict: "mapping", list: "list", tuple: "list", str: "text", int: "whole number", float: "finite number", bool: "true or false"}
 
 
@@ -78,16 +79,18 @@ def _inline(kind: Any) -> str:  # noqa: ANN401
 def _typed(hint: Any, value: object, path: str, types: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one reading for every type of a field
     """The value converted to a field's type; a ValueError that names the path if it is invalid."""
     hint = types.get(hint.__name__, hint) if isinstance(hint, TypeVar) else hint
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin is UnionType or origin is Union:
+    origin, inner, record = _parts_of(hint)
+    if origin is Union:
         return None if value is None and type(None) in inner else _typed(_one_of(inner, value, path), value, path, types)
-    if is_dataclass(origin or hint):
+    if record:
         return from_plain(origin or hint, value, f"{path}.", types)
     if origin is tuple and isinstance(value, list):
         if inner[-1] is not Ellipsis and len(value) != len(inner):
             raise ValueError(f"{path}: {len(inner)} items are needed")
         hints = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(_typed(inner, item, f"{path}[{index}]", types) for index, (inner, item) in enumerate(zip(hints, value, strict=True)))
+        plain = inner == _INTEGERS and all(type(item) is int for item in value)  # as most of a long proof is
+        read = (_typed(inner, item, f"{path}[{index}]", types) for index, (inner, item) in enumerate(zip(hints, value, strict=True)))
+        return tuple(value if plain else read)
     if hint is Any:
         return value
     if not _is(hint, value):
@@ -95,6 +98,13 @@ def _typed(hint: Any, value: object, path: str, types: Mapping[str, Any]) -> Any
     if origin is dict and isinstance(value, dict) and inner[1] is not Any:
         return {key: _typed(inner[1], item, f"{path}.{key}", types) for key, item in value.items()}
     return float(value) if hint is float else value  # type: ignore[arg-type]
+
+
+@cache
+def _parts_of(hint: Any) -> tuple[Any, tuple[Any, ...], bool]:  # noqa: ANN401
+    """The origin of a type, `Union` for each form of unions, its arguments, and whether it is a dataclass."""
+    origin = get_origin(hint)
+    return Union if origin is UnionType else origin, get_args(hint), is_dataclass(origin or hint)
 
 
 def _one_of(inner: tuple[Any, ...], value: object, path: str) -> Any:  # noqa: ANN401
@@ -122,8 +132,9 @@ def _by_form(kinds: tuple[Any, ...]) -> dict[str, Any]:
 
 def _is(hint: Any, value: object) -> bool:  # noqa: ANN401
     """Whether a JSON value has this type; infinite numbers and integers too large for a float do not."""
-    if get_origin(hint) is Literal:
-        return value in get_args(hint)
+    origin, inner, _ = _parts_of(hint)
+    if origin is Literal:
+        return value in inner
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _GREATEST
-    return isinstance(value, get_origin(hint) or hint) and (hint is not int or not isinstance(value, bool))
+    return isinstance(value, origin or hint) and (hint is not int or not isinstance(value, bool))

@@ -256,5 +256,5 @@ def _inside(frame: Frame, room: Room) -> bool:
 
 
 def _meet(first: Room, second: Room) -> bool:
-    across = min(first[0] + first[2], second[0] + second[2]) - max(first[0], second[0])
-    return across > 0.0 and min(first[1] + first[3], second[1] + second[3]) - max(first[1], second[1]) > 0.0
+    (left, top, width, height), (x, y, across, upward) = first, second
+    return left < x + across and x < left + width and top < y + upward and y < top + height

@@ -578,11 +578,11 @@ def markov_chain(question: LayersQuestion) -> LayerChoices | None:
         old, new = now[layer], random.randrange(len(core.strategies[layer]))
         if old == new:
             continue
-        rows = [
-            (own_uses[layer][old], own_uses[layer][new]),
-            *((table[old][now[neighbour]], table[new][now[neighbour]]) for neighbour, table in near[layer]),
-        ]
-        sums = [total + sum(after[figure] - before[figure] for before, after in rows) for figure, total in enumerate(totals)]
+        before, after = (
+            map(sum, zip(own_uses[layer][choice], *[table[choice][now[neighbour]] for neighbour, table in near[layer]], strict=True))
+            for choice in (old, new)
+        )
+        sums = [total + more - less for total, more, less in zip(totals, after, before, strict=True)]
         high = cost(sums)
         if high > height and random.random() >= exp((height - high) / _TEMPERATURE):
             continue

@@ -332,7 +332,8 @@ def _together(question: ServingQuestion, workers: Sequence[Copies], requests: li
 
 def _emptiest(own: Sequence[_Slots]) -> _Slots:
     """The worker with the fewest requests for those within its limit: under load each takes its share of the rate."""
-    return min(own, key=lambda worker: (len(worker.ends) + len(worker.waiting) + 1) / worker.within)
+    loads = [(len(worker.ends) + len(worker.waiting) + 1) / worker.within for worker in own]
+    return own[loads.index(min(loads))]
 
 
 def _run(worker: _Slots, until: float, requests: list[_Request]) -> None:
