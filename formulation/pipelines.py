@@ -20,6 +20,7 @@ from itertools import accumulate
 
 from crossopt.crossflow.pipelines import Flow, Stage, greatest_flow
 from crossopt.crossflow.records import dataclass
+from crossopt.formulation.model import Linear, Model, Variable
 from crossopt.instances.counts.pipelines import PipelinesQuestion
 
 MOST_STEPS, MOST_PLACED = 2_000_000, 400_000
@@ -53,6 +54,14 @@ def _table(question: PipelinesQuestion, node: int) -> tuple[int, ...]:
     return tuple(min(rate, most) for rate in question.tables[node])
 
 
+def _groups(question: PipelinesQuestion) -> dict[tuple[int, ...], list[int]]:
+    """Nodes by their rates, as far as their links let tokens through."""
+    found: dict[tuple[int, ...], list[int]] = {}
+    for node in range(len(question.nodes)):
+        found.setdefault(_table(question, node), []).append(node)
+    return found
+
+
 # Covers of the layers.
 
 
@@ -73,9 +82,7 @@ def covering(question: PipelinesQuestion, rate: int, tick: Tick, most: int = MOS
     """Nodes over whose layers this rate passes everywhere; None where there are none. A LargeError after too many steps.
 
     Where `aligned`, all nodes that hold a layer hold the same ones, which is no bound but a placement of any links that carry enough."""
-    by_table: dict[tuple[int, ...], list[int]] = {}
-    for node in range(len(question.nodes)):
-        by_table.setdefault(_table(question, node), []).append(node)
+    by_table = _groups(question)
     groups = [*by_table.values()]
     begun = _Covers([len(group) for group in groups], [*by_table], question.layers, rate, tick, most, aligned).begun()
     if begun is None:
@@ -168,6 +175,53 @@ def least_rate(question: PipelinesQuestion, stages: Sequence[Stage]) -> int:
         changes[stage.first] += rate
         changes[stage.last] -= rate
     return min([*accumulate(changes)][: question.layers])
+
+
+# The integer model of counts.
+
+
+@dataclass(frozen=True, slots=True)
+class CountsModel:
+    """How many nodes of a group hold which layers, the variable of each, and what a unit of its rates stands for."""
+
+    model: Model
+    counts: dict[tuple[int, int, int], Variable]
+    """By group, first layer, and number of layers."""
+    groups: tuple[tuple[int, ...], ...]
+    unit: int
+
+
+def counts_model(question: PipelinesQuestion) -> CountsModel:
+    """The greatest rate over links that carry any, with rates of nodes rounded up to what solvers can count: with partial inference the
+    nodes that hold a layer pass it; without, tokens that nodes pass end at each layer as begin there."""
+    groups, layers, partial, most = _groups(question), question.layers, question.file.partial, closed_bound(question)
+    unit = 1 << max(most.bit_length() - _BITS, 0)
+    rate = Variable("rate", 0, -(-most // unit))
+    counts, rows, flows = dict[tuple[int, int, int], Variable](), list[Linear](), list[Variable]()
+    balance: list[list[tuple[int, Variable]]] = [[] for _ in range(layers + 1)]
+    for group, (table, nodes) in enumerate(groups.items()):
+        own = [(first, count) for count in range(1, len(table) + 1) for first in range(layers - count + 1)]
+        for first, count in own:
+            name, able = f"{group} from {first} on {count}", min(-(-table[count - 1] // unit), rate.high)
+            counts[group, first, count] = held = Variable(f"nodes {name}", 0, len(nodes))
+            if partial:
+                for layer in range(first, first + count if able else first):
+                    balance[layer].append((able, held))
+            elif able:
+                flows.append(Variable(f"flow {name}", 0, able * len(nodes)))
+                rows.append(Linear(f"able {name}", ((1, flows[-1]), (-able, held)), None, 0))
+                balance[first].append((1, flows[-1]))
+                balance[first + count].append((-1, flows[-1]))
+        rows.append(Linear(f"nodes {group}", tuple((1, counts[group, *held]) for held in own), None, len(nodes)))
+    for layer, terms in enumerate(balance[:layers] if partial else balance):
+        sign = -1 if partial or layer == 0 else 1 if layer == layers else 0
+        rows.append(Linear(f"layer {layer}", (*terms, *(((sign, rate),) if sign else ())), 0, None if partial else 0))
+    variables = (rate, *counts.values(), *flows)
+    return CountsModel(Model(variables, tuple(rows), ((1, rate),), minimise=False), counts, tuple(map(tuple, groups.values())), unit)
+
+
+_BITS = 36
+"""Of the greatest rate in the integer model."""
 
 
 # Every placement.

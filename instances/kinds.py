@@ -171,7 +171,10 @@ KINDS = {
         shown=f"{_SHEETS}.counts:fleet_sheet",
     ),
     "pipelines": Kind(
-        "layers of a model on nodes of several kinds", "crossopt.instances.counts.pipelines", family="crossopt.solvers.counts.pipelines"
+        "layers of a model on nodes of several kinds",
+        "crossopt.instances.counts.pipelines",
+        family="crossopt.solvers.counts.pipelines",
+        shown=f"{_SHEETS}.counts:pipelines_sheet",
     ),
     "study": Kind("studies", "", "crossopt.instances.studies.study", commands=f"{_COMMANDS}.compare"),
 }

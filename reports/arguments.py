@@ -193,8 +193,9 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
         choices=(*STACKS, *MODELS, *PLACEMENTS, *QUANTISED, *SERVERS, *WRITTEN, CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH, *COPIES),
         help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
         "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; the strategy of "
-        "each layer as JSON, or as a recipe of NVIDIA's Model-Optimizer or a configuration of torchao; instances, or replicas of each "
-        "kind of device, as JSON; shards of embedding tables as JSON in TorchRec's terms (plan); a schedule of memory as JSON, or "
+        "each layer as JSON, or as a recipe of NVIDIA's Model-Optimizer or a configuration of torchao; instances, replicas of each "
+        "kind of device, or nodes with their layers, as JSON; shards of embedding tables as JSON in TorchRec's terms (plan); a schedule "
+        "of memory as JSON, or "
         "as policies of torch.utils.checkpoint (policy); "
         "workers of a serving plan as command lines of vLLM, SGLang or TensorRT-LLM, as a manifest of NVIDIA Dynamo for Kubernetes "
         "(dynamo), or as JSON (replicas); "
@@ -587,7 +588,7 @@ _ENGINE_HELP = (
     "of graphs: auto, portfolio, stages, latency; of stages and chains: auto, "
     "cuts; of bandwidths: auto, equal; of collectives: auto, search, themis, natural; of changes of traces: auto, enumerate, "
     "greedy; of benchmarks: auto, exhaustive, rounding, apportion, largest; of instances: auto, program, bisection, highs, cpsat, "
-    "greedy; of fleets: auto, tree, slices, cheapest; of pipelines: auto, exhaustive, stages; of strategies: see there"
+    "greedy; of fleets: auto, tree, slices, cheapest; of pipelines: auto, exhaustive, stages, cpsat; of strategies: see there"
 )
 
 

@@ -176,8 +176,8 @@ def export_strategies(path: Path, form: str, out: Path | None) -> None:
 
 
 def export_parts(path: Path, form: str, out: Path | None) -> None:
-    """Write the instances or the fleet of a saved result, the shards of embedding tables, the schedule of memory, or a chip with its
-    stages, as JSON."""
+    """Write the instances, the fleet or the pipelines of a saved result, the shards of embedding tables, the schedule of memory, or a
+    chip with its stages, as JSON."""
     from crossopt.reports.launching.checkpointing import excess_text, peak_of, policy_text  # noqa: PLC0415
     from crossopt.reports.sheets.accelerator import chip_document  # noqa: PLC0415
     from crossopt.reports.sheets.counts import replicas  # noqa: PLC0415 - of two kinds alone

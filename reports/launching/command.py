@@ -284,6 +284,7 @@ def _refuse(options: Namespace) -> None:
         "layers": QUANTISED,
         "instances": (REPLICAS,),
         "fleet": (REPLICAS,),
+        "pipelines": (REPLICAS,),
         "embeddings": (SHARDS,),
         "accelerator": (SHARDS,),
         "memory": (SCHEDULE, POLICY),

@@ -1,4 +1,4 @@
-"""Sheets of counts of kinds: instances on a server, and a fleet of several kinds of devices."""
+"""Sheets of counts of kinds: instances on a server, a fleet of several kinds of devices, and pipelines over unequal nodes."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -6,6 +6,7 @@ from typing import Any
 
 from crossopt.instances.counts.fleet import FleetQuestion
 from crossopt.instances.counts.networks import NetworkRun
+from crossopt.instances.counts.pipelines import PipelinesQuestion
 from crossopt.instances.counts.shapes import InstancesQuestion
 from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.reports.sheets.amounts import listed, several
@@ -26,6 +27,7 @@ from crossopt.reports.sheets.sheet import (
 from crossopt.solvers.answer import Result
 from crossopt.solvers.counts.fleet import Fleet, FleetUse
 from crossopt.solvers.counts.instances import InstanceGroup, InstanceGroups, ServerUse
+from crossopt.solvers.counts.pipelines import Placement, TokenFlow
 
 
 def instances_sheet(question: InstancesQuestion, result: Result[InstanceGroups, ServerUse]) -> Sheet:
@@ -56,11 +58,18 @@ def instances_sheet(question: InstancesQuestion, result: Result[InstanceGroups, 
     )
 
 
-def replicas(question: InstancesQuestion | FleetQuestion, result: Result[Any, Any]) -> list[dict[str, Any]]:
-    """Instances with their threads, batch and latency, and their socket where there are several; or replicas of each kind of device, with
-    the requests a second of every class that are sent to all of them."""
+def replicas(question: InstancesQuestion | FleetQuestion | PipelinesQuestion, result: Result[Any, Any]) -> list[dict[str, Any]]:
+    """Instances with their threads, batch and latency, and their socket where there are several; replicas of each kind of device, with
+    the requests a second of every class that are sent to all of them; or nodes with their layers, and the tokens a second that they send.
+    """
     if result.answer is None or result.details is None:
         return []
+    if isinstance(question, PipelinesQuestion):
+        return [
+            {"node": held.node, "kind": _kind_of(question, held.node), "first_layer": held.first, "layers": held.layers}
+            | {"tokens_per_second": {link.receiver: link.rate for link in result.details.links if link.sender == held.node}}
+            for held in result.answer.nodes
+        ]
     if isinstance(question, FleetQuestion):
         return [
             {"device": kind, "replicas": number, "price_usd_per_hour": question.file.devices[kind].price}
@@ -296,3 +305,107 @@ def _classes(question: FleetQuestion, answer: Fleet) -> Section:
 
 _ROWS = 40
 """Classes that a terminal shows; spreadsheets have all."""
+
+
+# Pipelines.
+
+
+def pipelines_sheet(question: PipelinesQuestion, result: Result[Placement, TokenFlow]) -> Sheet:
+    """What is shown of a placement of layers."""
+    answer, flow, file = result.answer, result.details, question.file
+    rate = "any" if file.links is None and file.link_rate is None else "by pair" if file.links else f"{file.link_rate:,.6g} tokens/s"
+    return answer_sheet(
+        result,
+        "placement",
+        "Which node holds which layers, so that most tokens a second pass?",
+        asks="time per token",
+        summary=_stages_text(question, answer) if answer else "",
+        answer_rows=(("layers", _stages_text(question, answer)),) if answer else (),
+        figures=_flow_figures(question, answer, flow, result.bound) if answer and flow else (),
+        given=(
+            ("layers", f"{question.layers:,}"),
+            ("nodes", f"{len(question.nodes):,}"),
+            ("kinds of nodes", f"{len(file.nodes):,}"),
+            ("links", rate),
+            ("partial inference", "yes" if file.partial else "no"),
+        ),
+        sections=(
+            *((_nodes(question, answer, flow), _links(flow)) if answer and flow else ()),
+            baselines_in(
+                "placement",
+                result,
+                result.baselines,
+                [_stages_text(question, baseline.answer) if baseline.answer else "" for baseline in result.baselines],
+            ),
+        ),
+        notes=result.notes,
+        judged="by its greatest flow and a cut of the same rate",
+        next_step="`crossopt export RESULT --as replicas` writes nodes, layers and flows as JSON" if answer else "",
+    )
+
+
+def _kind_of(question: PipelinesQuestion, node: str) -> str:
+    return question.kinds[question.nodes.index(node)]
+
+
+def _span(first: int, layers: int) -> str:
+    """Layers from the first to the last, counted from 0."""
+    return f"{first}-{first + layers - 1}" if layers > 1 else f"{first}"
+
+
+def _stages_text(question: PipelinesQuestion, answer: Placement) -> str:
+    """Layers with the kinds of the nodes that hold them."""
+    held: dict[tuple[int, int], list[str]] = {}
+    for one in sorted(answer.nodes, key=lambda one: (one.first, one.layers)):
+        held.setdefault((one.first, one.layers), []).append(_kind_of(question, one.node))
+    kinds = {span: " + ".join(f"{own.count(kind)} {kind}" for kind in dict.fromkeys(own)) for span, own in held.items()}
+    parts = [f"{_span(*span)} on {text}" for span, text in kinds.items()]
+    return " · ".join(parts if len(parts) <= _NAMED else [*parts[: _NAMED - 1], f"{len(parts) - _NAMED + 1} more"])
+
+
+def _flow_figures(question: PipelinesQuestion, answer: Placement, flow: TokenFlow, bound: float | None) -> tuple[tuple[str, str], ...]:
+    most = "" if bound is None or 1.0 / bound <= flow.rate * (1.0 + _SAME) else f", no placement passes over {1.0 / bound:,.6g}"
+    idle = len(question.nodes) - len(answer.nodes)
+    cut = [*flow.cut[:_IN_CUT], *([f"{len(flow.cut) - _IN_CUT} more"] if len(flow.cut) > _IN_CUT else [])]
+    return (
+        ("tokens a second", f"{flow.rate:,.6g}{most}"),
+        ("nodes", f"{len(answer.nodes)} of {len(question.nodes)}" + (f", {idle} idle" if idle else "")),
+        ("bottleneck", listed(cut)),
+    )
+
+
+_IN_CUT, _SAME = 3, 1e-12
+"""Nodes and links of a cut that a line names, and by how much rates differ that are one."""
+
+
+def _nodes(question: PipelinesQuestion, answer: Placement, flow: TokenFlow) -> Section:
+    """What each node holds and passes, in the order of the layers."""
+    rows = sorted(zip(answer.nodes, flow.passed, flow.able, strict=True), key=lambda row: (row[0].first, row[0].layers))
+    busy = [passed / able for _, passed, able in rows]
+    table = Table(
+        (
+            names("node", [held.node for held, _, _ in rows]),
+            names("kind", [_kind_of(question, held.node) for held, _, _ in rows]),
+            counts("first layer", [held.first for held, _, _ in rows]),
+            counts("layers", [held.layers for held, _, _ in rows]),
+            Column("tokens a second", tuple(f"{passed:,.6g}" for _, passed, _ in rows), tuple(passed for _, passed, _ in rows)),
+            Column("at most", tuple(f"{able:,.6g}" for _, _, able in rows), tuple(able for _, _, able in rows)),
+            Column("busy", tuple(f"{item:.1%}" for item in busy), tuple(busy), "busy share"),
+        ),
+        most=_ROWS,
+    )
+    return Section("Nodes", (table,))
+
+
+def _links(flow: TokenFlow) -> Section:
+    """Tokens over each link that carries any."""
+    rates = tuple(link.rate for link in flow.links)
+    table = Table(
+        (
+            names("from", [link.sender for link in flow.links]),
+            names("to", [link.receiver for link in flow.links]),
+            Column("tokens a second", tuple(f"{rate:,.6g}" for rate in rates), rates),
+        ),
+        most=_ROWS,
+    )
+    return Section("Links", (table,))

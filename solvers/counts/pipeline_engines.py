@@ -1,15 +1,17 @@
 """Engines for pipelines: rules, stages of several nodes, moves of layers, and searches of covers and of placements that prove."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from random import Random
 from time import monotonic
 
 from crossopt.crossflow.pipelines import Stage
-from crossopt.formulation.pipelines import LargeError, best_above, closed_bound, covering, least_rate
+from crossopt.formulation.pipelines import LargeError, best_above, closed_bound, counts_model, covering, least_rate
 from crossopt.instances.counts.pipelines import PipelinesQuestion
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.counts.pipelines import (
     BY_COVERS,
     BY_WORK,
@@ -22,7 +24,7 @@ from crossopt.solvers.counts.pipelines import (
     units_within,
 )
 from crossopt.solvers.counts.rules import carrying, rules_of_pipelines
-from crossopt.solvers.proofs import RecomputableBound
+from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
 Found = SearchOutcome[Placement]
 Stages = tuple[Stage, ...]
@@ -116,6 +118,28 @@ def exhaustive(question: PipelinesQuestion, limits: Limits, watch: Watch) -> Fou
 def stages(question: PipelinesQuestion, limits: Limits, watch: Watch) -> Found:
     """Stages of nodes that hold the same layers; no proof but by the work of all nodes."""
     return _ran(question, limits, watch, "stages", (_rules, _stages))
+
+
+def cpsat(question: PipelinesQuestion, limits: Limits, watch: Watch) -> Found:
+    """CP-SAT on counts of nodes by their layers, over links that carry any rate; the bound rests on it."""
+    search = _Search(question, limits, watch, "cpsat")
+    if not limits.seconds or not search.most:
+        return search.outcome("time limit" if search.most else "complete")
+    built = counts_model(question)
+    try:
+        found = backend("cpsat")(built.model, Spend(limits.seconds, workers=limits.workers, seed=limits.seed))
+    except ValueError as error:
+        raise RefusedError(f"{error} (take the engine auto)") from error
+    if found.values is not None:
+        left = [[*group] for group in built.groups]
+        held = [key for key, variable in built.counts.items() for _ in range(found.values[variable])]
+        search.offer([question.stage(left[group].pop(), first, count) for group, first, count in held])
+    most = min(search.most, (found.bound or 0) * built.unit)
+    ended = found.stopped if found.stopped in {"complete", "interrupted"} else "complete" if found.stopped == "gap" else "time limit"
+    outcome = replace(search.outcome(ended), solver=found.solver)
+    if not search.value or most == search.most:
+        return outcome
+    return replace(outcome, bound=question.seconds(max(most, search.value)), proof=UnverifiedBound("cpsat"))
 
 
 Part = Callable[[_Search, Limits], None]

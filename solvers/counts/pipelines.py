@@ -77,8 +77,9 @@ def placement_of(question: PipelinesQuestion, stages: Sequence[Stage]) -> Placem
 
 
 def flow_of(question: PipelinesQuestion, stages: Sequence[Stage]) -> Flow:
-    """The most tokens that a placement passes."""
-    return greatest_flow(stages, question.layers, question.links, question.file.partial)
+    """The most tokens that a placement passes, in whichever order its nodes are given."""
+    ordered = sorted(stages, key=lambda stage: stage.node)
+    return greatest_flow(ordered, question.layers, question.links, question.file.partial)
 
 
 def passed_by(flow: Flow) -> dict[int, int]:
@@ -145,7 +146,7 @@ def prove(question: PipelinesQuestion, saved: Result[Placement, TokenFlow], watc
     bound = inf if saved.bound is None else saved.bound
     by = label_of(question, units_within(question, bound), _nothing)
     fault = f"bound: nothing proves that a token takes {bound!r} s or more"
-    return Proved((f"no token takes less, by {by}",), () if by else (fault,), by=by)
+    return Proved((f"no placement has a shorter time per token, by {by}",), () if by else (fault,), by=by)
 
 
 def reasons_of(question: PipelinesQuestion) -> tuple[str, ...]:
@@ -179,7 +180,7 @@ FAMILY: ProblemType[PipelinesQuestion, Placement, TokenFlow] = ProblemType(
     unit="s",
     answer=Placement,
     details=TokenFlow,
-    engines={name: lazy_import(_ENGINES, name) for name in ("auto", "exhaustive", "stages")},
+    engines={name: lazy_import(_ENGINES, name) for name in ("auto", "exhaustive", "stages", "cpsat")},
     judge=judge,
     judged="the greatest flow through all nodes and links, and a cut that proves it",
     prove=prove,

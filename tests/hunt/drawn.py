@@ -63,7 +63,7 @@ from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.editing import remembering
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
-from tests.solvers.counts.drawn import best_fleet, best_instances, drawn_instances
+from tests.solvers.counts.drawn import best_fleet, best_instances, best_pipelines, drawn_instances, drawn_pipelines
 from tests.solvers.embeddings.drawn import drawn as embeddings_question
 from tests.solvers.embeddings.test_embeddings import least_of_all as least_embeddings
 from tests.solvers.embeddings.test_embeddings import ways_of
@@ -577,6 +577,7 @@ DRAWS = {
     "formats": Draw("layers", lambda seed: _again(formats_of_a_graph, seed), lambda question: best_of_all(question)[0], often=16),
     "instances": Draw("instances", drawn_instances, best_instances, ("auto", "program", "bisection", "highs", "cpsat"), often=16),
     "fleet": Draw("fleet", fleet_of_a_file, best_fleet, ("auto", "tree"), often=32),
+    "pipelines": Draw("pipelines", drawn_pipelines, best_pipelines, ("auto", "exhaustive", "stages"), often=16),
     "serving": Draw("serving", lambda seed: serving_question(drawn_workers(Random(f"serving {seed}"))), least_serving, often=32),
     "serving of a model": Draw("serving", lambda seed: _again(serving_of_a_model, seed), least_serving, often=4),
     "accelerator": Draw("accelerator", lambda seed: _again(drawn_accelerator, seed), least_of_everything, nearness=1e-9, often=8),

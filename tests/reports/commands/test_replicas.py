@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.cli import main
-from tests.samples import FLEET_OF_KINDS, INSTANCES
+from tests.samples import FLEET_OF_KINDS, INSTANCES, PIPELINES
 
 
 def exported(text: str, folder: Path, capsys: pytest.CaptureFixture[str], *settings: str) -> list[dict[str, object]]:
@@ -34,6 +34,12 @@ def test_replicas_are_written_with_the_requests_that_each_kind_serves(tmp_path: 
             sent[name] = sent.get(name, 0.0) + rate
     assert sent == pytest.approx({"short": 12.0, "long": 3.0, "batch": 7.5})
     assert all(row["replicas"] for row in rows)
+
+
+def test_nodes_are_written_with_their_layers_and_what_they_send(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = exported(PIPELINES, tmp_path, capsys)
+    ends = [(int(str(row["first_layer"])), int(str(row["layers"])), row["tokens_per_second"]) for row in rows]
+    assert sum(sent["sink"] for first, layers, sent in ends if first + layers == 6) == 2 * 41.5  # type: ignore[index]
 
 
 def test_what_has_no_replicas_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
