@@ -1,5 +1,6 @@
 """Serving engines with their fitted constants, and the kernels of a device in the formats of weights and cache."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import lru_cache
@@ -35,6 +36,13 @@ WEIGHT_BYTES: Final[Mapping[WeightFormat, float]] = {
 """Bytes of a weight with its share of the scales: one of 32 bits for 128 x 128 weights, of 8 bits for 16, of 16 bits for 128."""
 BLOCK_SCALED: Final = ("deepseek-v3", "kimi-k2", "minimax-m2", "qwen3-235b-a22b", "qwen3-30b-a3b")
 """Models whose checkpoints in 8 bits have a scale for each block of 128 x 128 weights (`weight_block_size` of their config.json)."""
+BLOCK_SCALED_ALONE: Final = ("deepseek-v3", "kimi-k2", "minimax-m2")
+"""Those of which the checkpoint with the plain name has that format."""
+_PUBLISHERS: Final = ("qwen", "deepseek-ai", "minimaxai", "moonshotai")
+"""Publishers on the hub whose 8-bit checkpoints all have scales of blocks."""
+_FORMAT_IN_NAME: Final = re.compile(
+    r"[-.](?:(?P<fp4>(?:nv)?fp4)|(?P<int4>awq|int4|w4a16)|(?P<int8>int8|w8a16)|(?P<fp8>fp8)(?P<block>-block)?)(?=-|$)"
+)
 CACHE_BYTES: Final[Mapping[CacheFormat, float]] = {"bf16": 2.0, "fp8": 1.0}
 _KERNELS: Final[Mapping[WeightFormat, str]] = {
     "bf16": "bfloat16",
@@ -150,6 +158,15 @@ schedulers of vLLM and SGLang take theirs alone. `eager` launches kernel after k
 NVIDIA published of Llama 2 with one request and 200 tokens out (Kundu et al., arXiv:2407.14645)."""
 
 
+def format_in(name: str) -> WeightFormat | None:
+    """The format of weights that the name of a checkpoint on the hub states, such as `-FP8` and `-AWQ`; None where it states none."""
+    publisher, _, own = name.casefold().rpartition("/")
+    if (found := _FORMAT_IN_NAME.search(own)) is None:
+        return None
+    forms = (form for form in WEIGHT_BYTES if found.groupdict().get(form))
+    return "fp8-block" if found["fp8"] and (found["block"] or publisher in _PUBLISHERS) else next(forms)
+
+
 def constants_of_engine(engine: EngineName, version: str = "", experts: bool = False) -> Engine:
     """Constants of the engine's version, by its first figures; the latest by default. Those of models with experts differ."""
     entry = ENGINES[engine]
@@ -178,6 +195,12 @@ def kernels_in(entry: DeviceEntry, name: str) -> str | OwnKernels:
         if name in names("hardware")
         else OwnKernels(name, entry.like or name, _constants_in(entry), float(entry.network.node.bandwidth))
     )
+
+
+def is_blackwell(gpu: str | OwnKernels) -> bool:
+    """Whether a device is like B200, for which engines choose other kernels than for earlier ones."""
+    name = (gpu if isinstance(gpu, str) else gpu.like).partition("-")[0]
+    return _KINDS.get(name, name) == "b200"
 
 
 def has_kernels(gpu: str | OwnKernels) -> bool:

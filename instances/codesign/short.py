@@ -25,7 +25,16 @@ STACK: Final = "megatron-core"
 _GROUP: Final = re.compile(r"(?P<count>[0-9][0-9,]*)\s*[xX*]\s*(?P<name>\S+)|(?P<other>\S+?)\s*[:*]\s*(?P<number>[0-9][0-9,]*)")
 _COUNT: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?(?:e\+?[0-9]{1,2})?)(?P<power>[kKmMbBgGtT]?)")
 _POWERS: Final = {"": 0, "k": 1, "m": 2, "b": 3, "g": 3, "t": 4}
-_ENDINGS: Final = re.compile(r"-(?:instruct|base|chat|hf|it|pt|bf16|fp8|v0\.\d|\d{4})$")
+_ENDINGS: Final = re.compile(
+    r"-(?:instruct|base|chat|thinking-\d{4}|hf|it|pt|bf16|fp8|dynamic|block|(?:nv)?fp4(?:-v\d)?|awq|gptq|int[48]|(?:quantized\.)?w[48]a16|"
+    r"v0\.\d|\d{4})$"
+)
+_SAME_SHAPES: Final = {
+    **dict.fromkeys(("deepseekr1", "deepseekv3.1"), "deepseek-v3"),
+    **dict.fromkeys(("llama3.170b", "llama3.370b"), "llama3-70b"),
+    "llama3.1405b": "llama3-405b",
+}
+"""Models on the hub with the shapes of registered ones."""
 _MOST: Final = 10**18
 _GRAPHS: Final = (".onnx", ".pt2", ".pb", ".dot")
 _DOWNLOAD: Final = "fetch it with `hf download {} config.json --local-dir model`, then name model/config.json"
@@ -130,7 +139,7 @@ def model_named(text: str) -> tuple[str, str]:
         remedy = _DOWNLOAD.format("ORG/MODEL") if path.suffix == ".json" else names_of_models
         raise ValueError(f"{quoted(text)}: there is no such file ({remedy})")
     known = names("workloads")
-    plain = {_plain(name): name for name in known}
+    plain = {**_SAME_SHAPES, **{_plain(name): name for name in known}}
     wanted = text.rpartition("/")[2].casefold()
     while wanted:
         if found := plain.get(_plain(wanted)) or plain.get(_plain(wanted.removeprefix("meta-"))):

@@ -38,6 +38,7 @@ from crossopt.instances.catalogue.engines import (
     EngineName,
     OwnKernels,
     WeightFormat,
+    format_in,
     kernels_in,
 )
 from crossopt.instances.catalogue.entries import DeviceEntry
@@ -143,7 +144,11 @@ class ChoicesSection:
     batch: Annotated[CountChoice | None, Doc("requests of a copy in flight")] = None
     prefill_batch: Annotated[CountChoice, Doc("prompts at once of a worker that only prefills, where all fit into a step")] = (1, 2, 4, 8)
     chunk: Annotated[CountChoice | None, Doc("most tokens of prompts in a step (chunked prefill); default: the engine's")] = None
-    weights: Annotated[tuple[WeightFormat, ...], Choice(), Doc("formats of weights; default: fp8 where the device has it, else bf16")] = ()
+    weights: Annotated[
+        tuple[WeightFormat, ...],
+        Choice(),
+        Doc("formats of weights; default: that which `hub` states (-FP8, -AWQ, -NVFP4), else fp8 where the device has it, else bf16"),
+    ] = ()
     cache: Annotated[tuple[CacheFormat, ...], Choice(), Doc("formats of the cache; default: bf16, with every engine")] = ()
     mode: Annotated[
         tuple[Mode, ...], Choice(), Doc("prefill and decode together on each copy, or apart on copies of their own (disaggregated)")
@@ -607,7 +612,10 @@ def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], nod
     choices, entry = file.choices, ENGINES[file.engine]
     offered = tuple(weight for weight in choices.weights if len(file.hardware or ()) == 1 or PEAKS.get(weight, "bf16") in (*peaks, "bf16"))
     in_8_bits: WeightFormat = "fp8-block" if file.model in BLOCK_SCALED else "fp8"
-    weights = offered or choices.weights or ((in_8_bits,) if "fp8" in peaks else ("bf16",))
+    usual: WeightFormat = in_8_bits if "fp8" in peaks else "bf16"
+    if (stated := format_in(file.hub or "")) and PEAKS.get(stated, "bf16") in (*peaks, "bf16"):
+        usual = stated
+    weights = offered or choices.weights or (usual,)
     tensor = choices.tensor or tuple(power for power in _POWERS if power <= node and shape.heads % power == 0)
     groups = max(tensor) if shape.latent and shape.experts > 1 and file.chip is None else 1
     return Options(

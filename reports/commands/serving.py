@@ -9,14 +9,14 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-from crossopt.instances.catalogue.engines import ENGINES
+from crossopt.instances.catalogue.engines import BLOCK_SCALED_ALONE, ENGINES, format_in, is_blackwell
 from crossopt.instances.catalogue.registry import is_path
 from crossopt.instances.codesign.short import count_of, groups_in, model_named
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.units import quoted
 from crossopt.instances.question import read_again, read_given
 from crossopt.instances.serving.question import ServingQuestion, stated_context
-from crossopt.instances.serving.workers import Shape
+from crossopt.instances.serving.workers import Shape, priced
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import usage
 from crossopt.reports.commands.networks import Written, answer_written, check_targets
@@ -179,9 +179,9 @@ def export_flags(path: Path, form: str) -> str:
     if form == "dynamo":
         lines += [f"# {text}" for text in (*_remarks_of_shapes(engine, question, shapes), *_remarks_of_manifests(question, shapes))]
         return "\n".join([*lines, *_manifest(question, result.answer.workers)]) + "\n"
-    lines += [f"# {text}" for text in (*_remarks(engine, question), *_remarks_of_shapes(engine, question, shapes))]
+    lines += [f"# {text}" for text in (*_remarks(engine, question, shapes), *_remarks_of_shapes(engine, question, shapes))]
     for index, copies in enumerate(result.answer.workers):
-        lines += ["", f"# {copies_text(copies)}", command_of(engine, question, copies.shape, index)]
+        lines += ["", f"# {copies_text(copies)}", command_of(engine, question, copies.shape, index, shapes)]
     if any(shape.classes for shape in shapes):
         lines += ["", "# a router in front sends each class of requests to its own workers"]
     if any(shape.role != "both" for shape in shapes):
@@ -206,33 +206,39 @@ _OWN: Final = ("--port", "--disaggregation-bootstrap-port")
 
 
 def _manifest(question: ServingQuestion, workers: Sequence[Copies]) -> Iterator[str]:
-    """Lines of YAML: a frontend, and a service of so many replicas for each shape."""
+    """Lines of YAML: a frontend, and a component of so many replicas for each shape."""
     engine = question.file.engine
-    yield from ("apiVersion: nvidia.com/v1alpha1", "kind: DynamoGraphDeployment", "metadata:", "  name: crossopt", "spec:", "  services:")
-    yield from _service("Frontend", "frontend", 1, None, engine, "python3 -m dynamo.frontend --http-port 8000")
+    yield from ("apiVersion: nvidia.com/v1beta1", "kind: DynamoGraphDeployment", "metadata:", "  name: crossopt", "spec:", "  components:")
+    router = " --router-mode kv --no-router-kv-events" if any(item.cached for item in question.classes) else ""
+    yield from _component("Frontend", "frontend", 1, None, engine, f"python3 -m dynamo.frontend --http-port 8000{router}")
     for index, copies in enumerate(workers):
-        shape, command = copies.shape, _COMMANDS[engine]
-        context = _context(question)
-        options = [*command.flags(question, shape, index), *([(command.length, str(context))] if context is not None else [])]
+        shape, options = copies.shape, _options_of(engine, question, copies.shape, index, [own.shape for own in workers])
         words = [f"{option} {quote(value)}" if value else option for option, value in options if option not in _OWN]
         if engine == "vllm" and shape.role != "both":
             words.append(f"--disaggregation-mode {shape.role}")
         name = f"{ {'both': 'Worker', 'prefill': 'Prefill', 'decode': 'Decode'}[shape.role] }{index + 1}"
-        start = f"python3 -m dynamo.{engine} {_DYNAMO[engine]} {quote(_name(question))}"
-        yield from _service(name, "worker", copies.count, shape.tensor * shape.pipeline, engine, " ".join([start, *words]))
+        start = f"python3 -m dynamo.{engine} {_DYNAMO[engine]} {quote(_checkpoint(engine, question, shape))}"
+        yield from _component(name, "worker", copies.count, shape.tensor * shape.pipeline, engine, " ".join([start, *words]))
 
 
-def _service(name: str, kind: str, replicas: int, devices: int | None, engine: str, command: str) -> Iterator[str]:
-    yield from (f"    {name}:", "      dynamoNamespace: crossopt", f"      componentType: {kind}", f"      replicas: {replicas}")
-    if devices is not None:
-        yield from ("      resources:", "        limits:", f'          gpu: "{devices}"')
-    yield from ("      extraPodSpec:", "        mainContainer:", f"          image: nvcr.io/nvidia/ai-dynamo/{engine}-runtime:VERSION")
+def _component(name: str, kind: str, replicas: int, devices: int | None, engine: str, command: str) -> Iterator[str]:
+    yield from (
+        f"  - name: {name}",
+        f"    type: {kind}",
+        f"    replicas: {replicas}",
+        "    podTemplate:",
+        "      spec:",
+        "        containers:",
+    )
+    yield from ("        - name: main", f"          image: nvcr.io/nvidia/ai-dynamo/{engine}-runtime:VERSION")
     yield from ('          command: ["/bin/sh", "-c"]', f"          args: [{json.dumps(command)}]")
+    if devices is not None:
+        yield from ("          resources:", "            limits:", f'              nvidia.com/gpu: "{devices}"')
 
 
 def _remarks_of_manifests(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[str]:
     """What a manifest leaves to the reader."""
-    yield "VERSION is the release of Dynamo's images, 1.0 or later; probes, secrets of the hub and volumes of the model are yours to add"
+    yield "VERSION is the release of Dynamo's images, 1.3 or later; probes, secrets of the hub and volumes of the model are yours to add"
     if question.file.hub is None and question.file.config is None:
         yield f"{question.file.model} is the name in the registry: put that on the hub, or a folder, in its place"
     if any(shape.classes for shape in shapes):
@@ -241,16 +247,41 @@ def _remarks_of_manifests(question: ServingQuestion, shapes: Sequence[Shape]) ->
         yield "nodeSelector: workers are of several kinds of devices (see --as replicas)"
 
 
-def command_of(engine: str, question: ServingQuestion, shape: Shape, place: int) -> str:
-    """One command line, an option a line, of the first copy of a shape on a host."""
-    start, flags, length = _COMMANDS[engine]
-    port = [("--port", str(_port(engine, place)))]
-    context = _context(question)
-    lengths = [(length, str(context))] if context is not None else []
-    rows = [f"{option} {quote(value)}" if value else option for option, value in (*port, *flags(question, shape, place), *lengths)]
+def command_of(engine: str, question: ServingQuestion, shape: Shape, place: int, shapes: Sequence[Shape] = ()) -> str:
+    """One command line, an option a line, of the first copy of a shape on a host; with all shapes of the plan, of which caches come."""
+    start, port = _COMMANDS[engine].start, ("--port", str(_port(engine, place)))
+    rows = [
+        f"{option} {quote(value)}" if value else option for option, value in (port, *_options_of(engine, question, shape, place, shapes))
+    ]
     side = f"VLLM_NIXL_SIDE_CHANNEL_PORT={_SIDE + _APART * place} " if engine == "vllm" and shape.role != "both" else ""
     file = _written(_settings_name(place), _trtllm_settings(question, shape)) if engine == "trtllm" else ""
-    return file + " \\\n  ".join([f"{side}{start} {quote(_name(question))}", *rows])
+    return file + " \\\n  ".join([f"{side}{start} {quote(_checkpoint(engine, question, shape))}", *rows])
+
+
+def _options_of(engine: str, question: ServingQuestion, shape: Shape, place: int, shapes: Sequence[Shape]) -> Flags:
+    """Options of a worker without its port."""
+    yield from _COMMANDS[engine].flags(question, shape, place)
+    if engine == "vllm" and shape.role != "both":
+        yield from _transfer(question, [own for own in shapes if own.role != "both"])
+    if (context := _context(question)) is not None:
+        yield _COMMANDS[engine].length, str(context)
+
+
+def _transfer(question: ServingQuestion, shapes: Sequence[Shape]) -> Flags:
+    """https://docs.vllm.ai, the guide of NixlConnector, which compares names of models and attention backends of both sides."""
+    settings: dict[str, object] = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
+    if len({shape.weights for shape in shapes}) > 1:
+        settings["kv_connector_extra_config"] = {"enforce_handshake_compat": False}
+    yield "--kv-transfer-config", json.dumps(settings)
+    if backend := _backend(question, shapes):
+        yield "--attention-backend", backend
+
+
+def _backend(question: ServingQuestion, shapes: Sequence[Shape]) -> str:
+    """The attention backend of vLLM that Blackwell and earlier devices have in common, where caches pass between them."""
+    if len({is_blackwell(question.kind_of(shape.device).kernels) for shape in shapes}) < 2:
+        return ""
+    return "FLASHMLA" if question.model is not None and question.model.latent else "FLASHINFER"
 
 
 def _written(name: str, lines: Iterable[str]) -> str:
@@ -264,6 +295,26 @@ def _name(question: ServingQuestion) -> str:
     return file.hub or (str(Path(file.config).parent) if file.config else file.model) or "MODEL"
 
 
+def _checkpoint(engine: str, question: ServingQuestion, shape: Shape) -> str:
+    """The model that a worker loads: what is named, or a name to fill in where that has weights in another format."""
+    name, form = _name(question), shape.weights
+    stated = format_in(name) or ("fp8-block" if question.file.model in BLOCK_SCALED_ALONE else "bf16")
+    if question.file.config or form == stated or _quantizes(engine, question, shape):
+        return name
+    return (
+        f"{name}-FP8"
+        if name.startswith("Qwen/Qwen3") and (stated, form) == ("bf16", "fp8-block")
+        else f"MODEL_{form.upper().replace('-', '_')}"
+    )
+
+
+def _quantizes(engine: str, question: ServingQuestion, shape: Shape) -> bool:
+    """Whether the engine makes 8-bit weights of a checkpoint in 16 bits, which it holds at first."""
+    if engine == "trtllm" or shape.weights != "fp8" or format_in(_name(question)) is not None:
+        return False
+    return 2.0 * priced(question, [shape])[0].weights <= question.kind_of(shape.device).usable_memory
+
+
 def _context(question: ServingQuestion) -> int | None:
     return stated_context(question.file, question.model) if question.model is not None else None
 
@@ -273,9 +324,11 @@ def _port(engine: str, place: int) -> int:
     return _PORTS[engine] + _APART * place
 
 
-def _remarks(engine: str, question: ServingQuestion) -> Iterator[str]:
+def _remarks(engine: str, question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[str]:
     """What the command lines leave to the reader."""
     yield "copies on one host count all ports up from those below, and take devices of their own (CUDA_VISIBLE_DEVICES)"
+    if engine == "vllm" and (ranks := max((shape.data for shape in shapes if shape.role != "both"), default=1)) > 1:
+        yield f"VLLM_NIXL_SIDE_CHANNEL_PORT is that of the first data-parallel rank: count it up by {ranks}"
     if question.file.hub is None and question.file.config is None:
         yield f"{question.file.model} is the name in the registry: put that on the hub, or a folder, in its place"
     if _context(question) is None:
@@ -295,15 +348,33 @@ def _remarks_of_shapes(engine: str, question: ServingQuestion, shapes: Sequence[
         yield "options are those of TensorRT-LLM 1.3; --max_batch_size counts the requests of each rank with attention of its own"
     if engine == "trtllm" and any(shape.data != shape.tensor for shape in data):
         yield "enable_attention_dp gives each rank a group of its own: other groups are not launched (solve with choices.data = tensor)"
-    if any(shape.weights == "fp8" for shape in shapes) and engine != "trtllm":
-        yield "a checkpoint with scales of blocks (weight_block_size) keeps them, which takes longer (solve with weights: fp8-block)"
+    if any(_quantizes(engine, question, shape) for shape in shapes):
+        yield "--quantization fp8 is for a checkpoint in 16 bits: name one with 8-bit weights without it, as some engines refuse both"
+        yield "a checkpoint with scales of blocks (weight_block_size) keeps them (solve with weights: fp8-block)"
     if any(item.cached for item in question.classes):
         yield "cached tokens of prompts are found on every worker: send equal prefixes to the same workers where not all hold them"
-    for form in sorted({shape.weights for shape in shapes} - {"bf16"}):
-        if engine == "trtllm" or form != "fp8":
+    for name, form in dict.fromkeys((_checkpoint(engine, question, shape), shape.weights) for shape in shapes):
+        if name.startswith("MODEL_"):
+            yield f"{name} is a checkpoint of {_name(question)} with {form} weights, which {engine} takes as it is"
+        elif question.file.config and form != "bf16" and (engine == "trtllm" or form != "fp8"):
             yield f"{form} weights: the model must be a checkpoint in that format, which {engine} takes as it is"
+    yield from _remarks_of_transfers(engine, question, shapes)
     if engine == "trtllm" and any(shape.cache == "bf16" for shape in shapes):
         yield "bf16 cache: a checkpoint whose hf_quant_config.json has a kv_cache_quant_algo gets that format instead"
+
+
+def _remarks_of_transfers(engine: str, question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[str]:
+    """What prefill and decode workers need to hand caches over."""
+    parts = [shape for shape in shapes if shape.role != "both"]
+    if len({shape.weights for shape in parts}) > 1:
+        off = ", whose handshake compares names of models (enforce_handshake_compat: false)" if engine == "vllm" else ""
+        yield f"prefill and decode workers load different checkpoints{off}: compare the quality of answers with that of one format"
+    if engine == "vllm" and (backend := _backend(question, parts)):
+        yield f"--attention-backend {backend}: its handshake wants one on both sides, and defaults differ by device; defaults are priced"
+    if len({shape.tensor // shape.data for shape in parts}) > 1 and not (engine == "sglang" and question.model and question.model.latent):
+        known = {"vllm": "see whether the compatibility matrix of NixlConnector has them", "sglang": "crashes under load are known"}
+        if engine in known:
+            yield f"tensor degrees of prefill and decode workers differ: {known[engine]} for this model"
 
 
 def _front(engine: str, workers: Sequence[Copies]) -> Iterator[str]:
@@ -320,8 +391,6 @@ def _router(engine: str, shapes: Sequence[Shape]) -> Iterator[str]:
     match engine:
         case "vllm":
             yield "such as that of vLLM's NixlConnector guide, or llm-d; across hosts VLLM_NIXL_SIDE_CHANNEL_HOST is needed (own address)"
-            if len({shape.tensor for shape in shapes if shape.role != "both"}) > 1:
-                yield "tensor degrees differ: see whether the compatibility matrix of NixlConnector has them for this model"
         case "sglang":
             prefill, decode = f"--prefill http://HOST:{ports['prefill']} {_BOOTSTRAP}", f"--decode http://HOST:{ports['decode']}"
             yield "with --prefill and --decode again for every worker:"
@@ -367,13 +436,11 @@ def _vllm(question: ServingQuestion, shape: Shape, place: int) -> Flags:
         yield "--speculative-config", json.dumps(_draft_of(question, {"num_speculative_tokens": shape.drafted}))
     yield "--max-num-batched-tokens", str(shape.chunk)
     yield "--gpu-memory-utilization", _share(question)
-    if shape.weights == "fp8":
+    if _quantizes("vllm", question, shape):
         yield "--quantization", "fp8"
     yield "--kv-cache-dtype", "fp8" if shape.cache == "fp8" else "auto"
     if question.file.engine == "eager":
         yield "--enforce-eager", ""
-    if shape.role != "both":
-        yield "--kv-transfer-config", json.dumps({"kv_connector": "NixlConnector", "kv_role": "kv_both"})
 
 
 def _sglang(question: ServingQuestion, shape: Shape, place: int) -> Flags:
@@ -387,7 +454,10 @@ def _sglang(question: ServingQuestion, shape: Shape, place: int) -> Flags:
     if shape.data > 1:
         yield "--dp-size", str(shape.data)
         yield "--enable-dp-attention", ""
-    yield "--max-running-requests", str(shape.batch)
+    if shape.role == "prefill":  # a prompt whose cache is being sent still counts as running
+        yield "--prefill-max-requests", _sequences(question, shape)
+    else:
+        yield "--max-running-requests", str(shape.batch)
     if shape.drafted:
         own = question.model is not None and question.model.prediction_layers > 0
         yield "--speculative-algorithm", "EAGLE" if own else "EAGLE3"
@@ -398,7 +468,7 @@ def _sglang(question: ServingQuestion, shape: Shape, place: int) -> Flags:
         yield "--speculative-num-draft-tokens", str(shape.drafted + 1)
     yield "--chunked-prefill-size", str(shape.chunk * shape.data)  # the engine divides it by --dp-size
     yield "--mem-fraction-static", _share(question)
-    if shape.weights == "fp8":
+    if _quantizes("sglang", question, shape):
         yield "--quantization", "fp8"
     yield "--kv-cache-dtype", "fp8_e4m3" if shape.cache == "fp8" else "auto"
     if shape.role != "both":
@@ -432,6 +502,8 @@ def _trtllm_settings(question: ServingQuestion, shape: Shape) -> Iterator[str]:
     yield f"kv_cache_config: {{dtype: {cache}, free_gpu_memory_fraction: {_share(question)}}}"
     if shape.role != "decode":
         yield "enable_chunked_prefill: true"
+    if shape.role != "prefill":  # by default graphs end at 128 requests, and are not for all numbers before
+        yield f"cuda_graph_config: {{enable_padding: true, max_batch_size: {_sequences(question, shape)}}}"
     if shape.data > 1:
         yield "enable_attention_dp: true"
     if shape.drafted:

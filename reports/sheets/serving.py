@@ -6,7 +6,7 @@ from math import isfinite
 
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.serving.flight import loads_of, most_within
-from crossopt.instances.catalogue.engines import ENGINES, has_kernels
+from crossopt.instances.catalogue.engines import ENGINES, format_in, has_kernels
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import DEFAULT_CACHE, JOINT, RequestClass, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, floors, kernels_of, priced
@@ -233,7 +233,8 @@ def _assumed_text(question: ServingQuestion) -> str:
     offered, choices, found = [kind.options for kind in question.kinds], question.file.choices, list[tuple[str, str]]()
     weights = dict.fromkeys(form for options in offered for form in options.weights)
     if not choices.weights and tuple(weights) != ("bf16",):
-        found.append((f"{' and '.join(weights)} weights", "--weights"))
+        named = " (by the name)" if format_in(question.file.hub or "") in weights else ""
+        found.append((f"{' and '.join(weights)} weights{named}", "--weights"))
     if not choices.cache:
         found.append((f"{' and '.join(DEFAULT_CACHE)} cache", "--cache"))
     names, options = [", ".join(part) for part in zip(*found, strict=True)] or ["", ""]

@@ -63,6 +63,16 @@ def test_what_is_no_number_of_devices_is_refused(text: str, message: str) -> Non
         ("mistralai/Mixtral-8x7B-v0.1", "mixtral-8x7b"),
         ("deepseek-ai/DeepSeek-V3", "deepseek-v3"),
         ("openai/gpt-oss-120b", "gpt-oss-120b"),
+        ("deepseek-ai/DeepSeek-R1-0528", "deepseek-v3"),
+        ("meta-llama/Llama-3.1-70B", "llama3-70b"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "llama3-70b"),
+        ("meta-llama/Llama-3.1-405B-Instruct-FP8", "llama3-405b"),
+        ("Qwen/Qwen3-235B-A22B-Thinking-2507-FP8", "qwen3-235b-a22b"),
+        ("Qwen/Qwen3-30B-A3B-GPTQ-Int4", "qwen3-30b-a3b"),
+        ("Qwen/Qwen3-32B-AWQ", "qwen3-32b"),
+        ("nvidia/DeepSeek-R1-0528-FP4-v2", "deepseek-v3"),
+        ("nvidia/Llama-3.1-8B-Instruct-FP8", "llama3.1-8b"),
+        ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", "llama3.1-8b"),
     ],
 )
 def test_a_model_is_known_by_its_name_on_the_hub(text: str, name: str) -> None:
@@ -75,6 +85,10 @@ def test_every_registered_model_is_found_by_its_own_name() -> None:
 
 
 def test_a_model_that_is_not_known_is_refused_with_the_nearest() -> None:
+    """DeepSeek-R1-Distill-Llama-70B and Kimi K2 Thinking are other networks, or in other formats."""
+    for text in ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "moonshotai/Kimi-K2-Thinking", "Qwen/Qwen3-8B"):
+        with pytest.raises(ValueError, match="is not in the registry"):
+            model_named(text)
     with pytest.raises(ValueError, match="did you mean qwen3-32b"):
         model_named("qwen3-33b")
 

@@ -216,7 +216,7 @@ def test_copies_of_heads_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture
         (
             "trtllm",
             (
-                "trtllm-serve meta-llama/Llama-3-70B",
+                "trtllm-serve MODEL_FP8",
                 "--host 0.0.0.0",
                 "--max_seq_len 8192",
                 "--max_num_tokens 8192",
@@ -298,12 +298,17 @@ def test_a_plan_is_written_as_a_manifest_and_as_a_table(engine: str, flag: str, 
     assert main([*LINE, "--mode", "apart", "--engine", engine, "--out", out]) == 0
     capsys.readouterr()
     assert main(["export", out, "--as", "dynamo"]) == 0
-    services = yaml.safe_load(capsys.readouterr().out)["spec"]["services"]
-    assert services.pop("Frontend")["componentType"] == "frontend"
-    counts = {name: (one["replicas"], int(one["resources"]["limits"]["gpu"])) for name, one in services.items()}
-    texts = [one["extraPodSpec"]["mainContainer"]["args"][0] for one in services.values()]
+    manifest = yaml.safe_load(capsys.readouterr().out)
+    assert manifest["apiVersion"] == "nvidia.com/v1beta1"
+    components = {one["name"]: one for one in manifest["spec"]["components"]}
+    assert components.pop("Frontend")["type"] == "frontend"
+    containers = {name: one["podTemplate"]["spec"]["containers"][0] for name, one in components.items()}
+    counts = {name: (components[name]["replicas"], int(one["resources"]["limits"]["nvidia.com/gpu"])) for name, one in containers.items()}
+    texts = [one["args"][0] for one in containers.values()]
     assert all(flag in text and "--port" not in text for text in texts)
-    assert [f"--disaggregation-mode {name.rstrip('0123456789').lower()} " in f"{text} " for name, text in zip(services, texts, strict=True)]
+    assert [
+        f"--disaggregation-mode {name.rstrip('0123456789').lower()} " in f"{text} " for name, text in zip(components, texts, strict=True)
+    ]
     assert main(["export", out, "--as", "replicas"]) == 0
     table = json.loads(capsys.readouterr().out)
     assert [(row["replicas"], row["devices"]) for row in table] == list(counts.values())
@@ -588,7 +593,7 @@ def test_tensorrt_llm_is_launched_with_formats_and_transfers_of_the_plan(tmp_pat
         assert [settings.get(name, False) for name in ("disable_overlap_scheduler", "enable_chunked_prefill")] == [prefill] * 2
         servers = front["context_servers" if prefill else "generation_servers"]
         assert servers["num_instances"] == len(servers["urls"]) == worker["count"]
-    assert "fp8 weights: the model must be a checkpoint in that format" in text
+    assert "MODEL_FP8 is a checkpoint of llama3-70b with fp8 weights" in text
 
 
 def test_sglang_takes_the_tokens_of_a_step_of_all_groups() -> None:
