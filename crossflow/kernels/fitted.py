@@ -42,6 +42,8 @@ class ProductFormat:
     """Whether split-K is available."""
     casts: bool = False
     """Whether the input arrives in 16 bits and is quantised first."""
+    experts_only: bool = False
+    """Whether checkpoints of models with experts have those alone in this format, and attention in 16 bits."""
 
 
 FORMATS: Final[Mapping[str, ProductFormat]] = {
@@ -53,11 +55,12 @@ FORMATS: Final[Mapping[str, ProductFormat]] = {
     "sq": ProductFormat(2.0, 1.0, 1.0, casts=True),
     "fp8": ProductFormat(2.0, 1.0, 1.0, casts=True),
     "fp8_block": ProductFormat(2.0, 1.0, 1.0, splits=False, casts=True),
-    "nvfp4": ProductFormat(4.0, 0.5, 0.5, splits=False, casts=True),
+    "nvfp4": ProductFormat(4.0, 0.5, 0.5, splits=False, casts=True, experts_only=True),
 }
 """By the words of ai-dynamo/aiconfigurator: weights only in 8 and 4 bits, both sides in whole numbers of 8 bits (`sq`), 8 bits with one
 scale, with one for each block (`fp8_block`), 4 bits with scales. Block-scaled kernels take as long for 128 columns as their depth says,
-however few rows there are: they do not split it."""
+however few rows there are: they do not split it. Attention in 16 bits is that of DeepSeek-R1-FP4 (NVIDIA/Model-Optimizer, issue 150),
+gpt-oss, and public MiniMax-M2.5 and Kimi-K2.5 in NVFP4."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,8 +246,11 @@ def layer_products(model: Transformer, kernels: Kernels, split: Split, rows: Rea
     if model.experts == 1:
         wide = model.ffn / split.attention
         shapes += [(gates * wide, hidden), (hidden, wide)]
+    own = kernels.products
+    if model.experts > 1 and form.experts_only:
+        form, own = kernels.wide_form, kernels.wide
     for columns, depth in shapes:
-        yield ProductCall(rows, columns, depth, form), kernels.products
+        yield ProductCall(rows, columns, depth, form), own
     if model.experts > 1:
         yield ProductCall(rows, float(model.experts), hidden, kernels.wide_form), kernels.wide  # the router
 

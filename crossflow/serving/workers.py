@@ -8,7 +8,14 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real, power
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.parameters import copied_parameters, expert_parameters, layer_parameters, norm_parameters
+from crossopt.crossflow.parameters import (
+    attention_parameters,
+    copied_parameters,
+    expert_parameters,
+    layer_parameters,
+    norm_parameters,
+    router_parameters,
+)
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.serving.steps import NO_DRAFTS, VALUE, Engine, Kernels, Speculation, Split, Step, kv_heads, step_time
 from crossopt.crossflow.workload import Transformer, layer_kinds
@@ -57,6 +64,8 @@ class Bytes:
 
     weight: float
     cache: float
+    experts_only: bool = False
+    """Whether weights of models with experts are so in experts alone, and in 16 bits elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +148,11 @@ def weights_on_device(model: Transformer, split: Split, stored: Bytes, drafted: 
         group = 0.0 if kind.latent else float(kind.hidden * (kind.score_width + kind.value_width))
         copies = group * (kv_heads(kind, split.attention) - kind.attention_groups / split.attention)
         again = (layer_parameters(kind) - whole - kind.experts * expert_parameters(kind)) * (split.data - 1.0) / split.tensor
-        layers = layers + number / model.layers * ((layer_parameters(kind) - whole) / split.tensor + whole + copies + again)
+        own = (layer_parameters(kind) - whole) / split.tensor + whole + copies + again
+        if stored.experts_only and kind.experts > 1:
+            outside = (attention_parameters(kind) - copied_parameters(kind) + router_parameters(kind)) / split.attention
+            own = own + (outside + whole + copies) * (VALUE / stored.weight - 1.0)
+        layers = layers + number / model.layers * own
     table = model.vocabulary * model.hidden * VALUE
     ends = np.where(np.greater(split.pipeline, 1.0) | model.tied, 1.0, 2.0)
     return layers * (stage_layers(model, split) + drafted) * stored.weight + ends * table / split.attention

@@ -19,6 +19,7 @@ from crossopt.crossflow.kernels.fitted import (
 )
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.serving.steps import Engine, Kernels
+from crossopt.crossflow.serving.workers import Bytes
 from crossopt.instances.catalogue.entries import DeviceEntry, KernelConstants, kernel_constants
 from crossopt.instances.catalogue.registry import device, names
 
@@ -112,7 +113,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         cache="bf16",
         routed=1.37,
         fitted="101 runs of Llama 3.1 70B in fp8 on H100 and H200, October 2025",
-        errors="5-6 % off (dense, not fitted), 7-34 % with experts",
+        errors="5-6 % off (dense, not fitted), 7-34 % with experts (Qwen3 235B on H100: 94 % in two runs)",
     ),
     "sglang": EngineEntry(
         constants=replace(_VLLM, arrival=0.148),
@@ -135,7 +136,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         cache="fp8",
         routed=1.45,
         fitted="68 runs of Llama 3.1 70B in fp8 on H200, October 2025",
-        errors="7 % off (dense, fitted; others 38 %), 10-26 % with experts",
+        errors="7 % off (dense, fitted; others 38 %), 9-26 % with experts",
         versions={"1.0": Engine(gap=1.81e-06, host=0.00151, request=5.22e-05, first=3.25, arrival=0.0353, wait=0.0642, aligned=True)},
     ),
     "eager": EngineEntry(
@@ -174,6 +175,11 @@ def constants_of_engine(engine: EngineName, version: str = "", experts: bool = F
         if version == start or version.startswith(f"{start}."):
             return own
     return replace(entry.constants, first=entry.constants.first * entry.routed) if experts else entry.constants
+
+
+def stored_in(weights: WeightFormat, cache: CacheFormat) -> Bytes:
+    """Bytes of weights and cache in these formats."""
+    return Bytes(WEIGHT_BYTES[weights], CACHE_BYTES[cache], FORMATS[_KERNELS[weights]].experts_only)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,6 +41,7 @@ from crossopt.instances.catalogue.engines import (
     WeightFormat,
     constants_of_engine,
     serving_kernels,
+    stored_in,
 )
 from crossopt.instances.files.units import exact
 from crossopt.instances.serving.question import BEYOND, RATE_PLACES, Level, Role, ServingQuestion
@@ -226,7 +227,7 @@ def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Har
     if bounded:
         kernels = replace(kernels, shared=replace(kernels.shared, reduction=0.0), alone=replace(kernels.alone, reduction=0.0))
     engine = _engine_of(question, model)
-    stored = Bytes(WEIGHT_BYTES[first.weights], CACHE_BYTES[first.cache])
+    stored = stored_in(first.weights, first.cache)
     tensor, pipeline, expert, data, batch = (
         np.array([getattr(shape, name) for shape in shapes], np.float64) for name in ("tensor", "pipeline", "expert", "data", "batch")
     )

@@ -363,7 +363,8 @@ def notes_of(question: ServingQuestion, result: Result[ServingPlan, ServingFigur
 def _of_accuracy(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
     if _uncalibrated_text(question, plan):
         return ("how far TPOT is off without measured kernels is not known",)
-    return (f"TPOT is {ENGINES[question.file.engine].errors}",)
+    narrow = question.model is not None and question.model.experts == 1 and any(own.shape.weights == "fp4" for own in plan.workers)
+    return (f"TPOT is {ENGINES[question.file.engine].errors}{'; no dense run in 4 bits is known' if narrow else ''}",)
 
 
 def _of_queues(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from crossopt.crossflow.serving.workers import (
     weights_on_device,
     worker_times,
 )
-from crossopt.instances.catalogue.engines import CACHE_BYTES, WEIGHT_BYTES, constants_of_engine
+from crossopt.instances.catalogue.engines import constants_of_engine, stored_in
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import JOINT, Role, ServingQuestion, of_classes
 from crossopt.instances.serving.workers import (
@@ -293,7 +293,7 @@ def _phases(question: ServingQuestion, shape: Shape) -> list[tuple[str, float, f
     """Name, FLOPs, bytes and seconds of each phase on one device, and its bandwidth and peak."""
     (model, hardware), file = network_of(question, shape), question.file
     kernels = kernels_of(question, shape)[0]
-    stored = Bytes(WEIGHT_BYTES[shape.weights], CACHE_BYTES[shape.cache])
+    stored = stored_in(shape.weights, shape.cache)
     one = question.classes[0]
     asked, split = (
         Requests(one.input, one.output, one.cached),

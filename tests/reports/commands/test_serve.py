@@ -36,6 +36,10 @@ def test_the_short_answer_says_plan_latencies_memory_limits_and_doubts(capsys: p
         assert part in text
     for part in ("of 69.6 GiB", "binds ", "replay p50/p95/p99 at ", "TPOT is 5-6 % off", "proof no plan is below"):
         assert part in text
+    assert "in 4 bits" not in text
+    assert main(["serve", "qwen3-32b", "--gpus", "1xb200", "--input", "1000", "--output", "100", "--weights", "fp4"]) == 0
+    assert "TPOT is 5-6 % off (dense, not fitted)" in (four := said(capsys))
+    assert "no dense run in 4 bits is known" in four
     assert main([*LINE, "--ttft", "2s", "--verbose"]) == 0
     assert re.search(r" tokens: [0-9.]+/s a device, [0-9.]+ a user", said(capsys)), "for which the short answer has no room"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.crossflow.serving.steps import Engine
-from crossopt.instances.catalogue.engines import constants_of_engine
+from crossopt.instances.catalogue.engines import ENGINES, constants_of_engine
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.measured.serving import Copy, Served, is_serving, read_served
 from crossopt.reports.api import accuracy
@@ -221,6 +221,9 @@ def test_public_runs_that_no_constant_was_fitted_to() -> None:
         "all": 0.25,
     }
     assert [name for name, most in first.items() if (lines[name].first_token or 1.0) > most] == []
+    for engine, entry in ENGINES.items():
+        worst = max((line.output_time or 0.0 for name, line in lines.items() if name.startswith(f"{engine},")), default=0.03)
+        assert f"{worst * 100.0:.0f} %" in entry.errors
     assert (lines["all"].tau or 0.0) > 0.8
     assert (lines["all"].regret or 1.0) < 0.03
 
