@@ -155,7 +155,7 @@ def shard_cost(
     speed = kernel_bandwidth(kernel, rates, cached, group.prefetching)
     looked = table.pooling * table.poolings * group.batch
     given = min(1.0, table.pooling) * table.poolings * group.batch if table.pooled else looked
-    message = _bandwidth_of(devices, group)
+    message = group.bandwidths.intra if devices <= group.per_node else group.bandwidths.inter
     if sharding == "data":
         forward = _forward(ceil(looked * INDEX), looked * columns * table.element, given * columns * table.element, table, speed)
         update = _all_reduce(table, columns, group) + _ELEMENTWISE * (table.rows * columns * table.element) / speed
@@ -197,10 +197,6 @@ def _whole(
         return ShardCost(forward, messages[0], 0.0, 0.0, prefetch, indices)
     backward = forward * _BACKWARD + (forward * _WEIGHTED if table.weighted else 0.0)
     return ShardCost(forward, messages[0], backward, messages[1] + after, prefetch, indices)
-
-
-def _bandwidth_of(members: int, group: Group) -> float:
-    return group.bandwidths.intra if members <= group.per_node else group.bandwidths.inter
 
 
 def _all_reduce(table: Lookups, columns: int, group: Group) -> float:

@@ -237,14 +237,10 @@ def _streams(columns: Columns, value_bytes: float, hardware: Hardware, backward:
     unknown = np.array([[kind is OPERATORS["other"]] for kind in columns.types])
     moved = columns.inputs + columns.outputs + (columns.kept if backward else 0.0) + np.where(unknown, columns.weights, 0.0)
     moved = np.where(columns.of("lookup"), (3.0 if backward else 2.0) * columns.outputs, moved)
-    each = _column_of([kind.backward_flops if backward else kind.flops for kind in columns.types])
+    each = np.array([kind.backward_flops if backward else kind.flops for kind in columns.types], np.float64).reshape(-1, 1)
     windowed = np.array([[kind.windowed] for kind in columns.types])
     flops = each * columns.outputs * np.where(windowed, columns.window, 1.0)
     return stream_cost(value_bytes * moved, flops, hardware)
-
-
-def _column_of(figures: Sequence[float]) -> Array:
-    return np.array(figures, np.float64).reshape(-1, 1)
 
 
 def node_bytes(columns: Columns, value_bytes: float) -> tuple[Real, Real, Real, Real]:

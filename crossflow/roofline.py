@@ -129,15 +129,11 @@ def gradient_costs(products: Sequence[Product], value_bytes: float, hardware: Ha
 
 def gradients_of(product: Product) -> tuple[Product, Product]:
     """The products that give the gradient of the input and of the weights."""
-    return _by_input(product), _by_weights(product)
+    return _by_input(product), Product(product.depth, product.rows, product.columns, product.count, product.launches)
 
 
 def _by_input(product: Product) -> Product:
     return Product(product.rows, product.columns, product.depth, product.count, product.launches, product.by_chance)
-
-
-def _by_weights(product: Product) -> Product:
-    return Product(product.depth, product.rows, product.columns, product.count, product.launches)
 
 
 def _in_numbers(hardware: Hardware) -> bool:

@@ -304,7 +304,7 @@ def chunk_loads(question: CollectiveQuestion, chunks: int) -> ChunkLoads:
 def least_time(question: ChunkLoads, weights: Sequence[Sequence[int]]) -> int:
     """ns below which no chunks in any orders end; a ValueError where weights are none."""
     if question.few:
-        return max(_least_over_counts(question), question.least_chunk)
+        return max(int(times_of(question, compositions(question.chunks, len(question.orders))).min()), question.least_chunk)
     sets = list(beginnings(question))
     if len(weights) != len(sets):
         raise ValueError(f"weights of {len(sets)} sets of dimensions are needed, {len(weights)} are given")
@@ -332,11 +332,6 @@ def _weighed(question: ChunkLoads, begun: tuple[int, ...], weights: Sequence[int
     around = question.heads[rows].min(axis=0) + question.tails[rows].min(axis=0)
     beside = sum(weight * int(time) for weight, time in zip(weights, around, strict=True))
     return -(-(question.chunks * cheapest + beside) // sum(weights))
-
-
-def _least_over_counts(question: ChunkLoads) -> int:
-    """The least over all numbers of chunks by order."""
-    return int(times_of(question, compositions(question.chunks, len(question.orders))).min())
 
 
 def times_of(question: ChunkLoads, counts: Ints) -> Ints:

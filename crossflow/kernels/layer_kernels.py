@@ -480,10 +480,6 @@ def _score_products(model: Transformer, ranks: Ranks) -> tuple[Product, Product]
     return Product(rows, float(model.score_width), length, count), Product(rows, length, float(model.value_width), count)
 
 
-def _score_count(model: Transformer, ranks: Ranks) -> Real:
-    return ranks.tokens(model) * model.sequence * model.heads / ranks.tensor
-
-
 def _softmax_cost(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float, flops: float) -> Cost:
     """Scale, mask, softmax and dropout of all scores in one direction.
 
@@ -493,7 +489,7 @@ def _softmax_cost(model: Transformer, ranks: Ranks, hardware: Hardware, passes: 
     capped = 1.0 if model.attention_cap else 0.0
     alone = np.where(np.mod(ranks.microbatch * model.heads / ranks.tensor, _FUSED_SOFTMAX) > 0.5, 1.0, 0.0)
     size = _softmax_bytes(model, passes) + (alone * _UNFUSEDPASSES + capped * (4.0 + passes)) * model.activation_bytes
-    count = _score_count(model, ranks)
+    count = ranks.tokens(model) * model.sequence * model.heads / ranks.tensor
     return stream_cost(count * size, flops * count, hardware, 2.0 + alone * _UNFUSED_KERNELS + 3.0 * capped)
 
 

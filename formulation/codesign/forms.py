@@ -168,15 +168,10 @@ def _log_row(problem: Codesign, row: int, touched: Ints) -> Linear:
     here = _spread(chip, table[None, touched])[0]
     linear = here * (1.0 + np.log(table / here))
     linear -= _GUARD * (np.abs(linear) + table + here)
-    shares = np.maximum(_at_one(chip, tangents, table), _multiples(chip, tangents, table, table[touched]))
+    shares = np.maximum(_least(chip, tangents.slopes - table), _multiples(chip, tangents, table, table[touched]))
     every = tangents.constants + shares.sum(axis=1)
     every -= _GUARD * (np.abs(tangents.constants) + np.abs(shares).sum(axis=1))
     return lift_row(problem, f"logarithms of tangent {row}, plan {tangents.plans[row]}", linear, every)
-
-
-def _at_one(chip: Chip, tangents: Tangents, table: Array) -> Array:
-    """d of each tangent and part for S = 1: min over k of a' - B."""
-    return _least(chip, tangents.slopes - table)
 
 
 def _multiples(chip: Chip, tangents: Tangents, table: Array, touched: Array) -> Array:

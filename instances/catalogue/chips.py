@@ -102,7 +102,7 @@ def _watts(technology: Technology, areas: Parts, chosen: Mapping[str, Array]) ->
     for name in ("node_network", "network"):
         link: LinkTechnology = getattr(technology, PART_OF[name])
         if link.one_rate and f"{name}_area" in chosen and f"{name}_power" not in chosen:
-            watts[PART_OF[name]] = _watts_of_lanes(link, chosen[f"{name}_area"])
+            watts[PART_OF[name]] = link.energy_per_bit * link.nominal_frequency * count(chosen[f"{name}_area"], link.area)
     return watts
 
 
@@ -111,11 +111,6 @@ def _watts_of_ports(core: CoreTechnology, sram: SramTechnology, area: Real) -> R
     banks = sram_banks(sram, area, 0.0)
     clock = highest_frequency(core, core.maximum_frequency)
     return SLACK * sram_most_power(sram, banks, sram_static_power(sram, banks), clock, swing(core, sram, voltage_at(core, clock)))
-
-
-def _watts_of_lanes(link: LinkTechnology, area: Real) -> Real:
-    """Watts of as many wires as fit the area, at their standard's rate."""
-    return link.energy_per_bit * link.nominal_frequency * count(area, link.area)
 
 
 def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:

@@ -180,7 +180,7 @@ def _transformer(name: str, shape: Transformer, section: WorkloadSection, report
     if needless or batch is None:
         return None
     given = _given(section, shape)
-    logit_bytes = _or(section.logit_bytes, shape.logit_bytes)
+    logit_bytes = shape.logit_bytes if section.logit_bytes is None else section.logit_bytes
     usual = {
         "capacity_factor": USUAL_CAPACITY if shape.experts > 1 else 1.0,
         "logit_peak_bytes": logit_bytes if logit_bytes < shape.logit_bytes else shape.logit_peak_bytes,
@@ -224,10 +224,6 @@ def _refuse(section: WorkloadSection, keys: tuple[str, ...], what: str, report: 
     for key in needless:
         report(key, f"{what} has no {key} (remove it)")
     return needless
-
-
-def _or(value: T | None, otherwise: T) -> T:
-    return otherwise if value is None else value
 
 
 # A network in words: how many weights it has, its shape, its batch, and the work of a token.

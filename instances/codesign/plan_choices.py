@@ -114,11 +114,6 @@ def _chunks(layers: int) -> tuple[int, ...]:
     return tuple(sorted({*divisors(layers), *(chunks for chunks in divisors(layers + 2) if chunks <= layers)}))
 
 
-def _whole_nodes(cluster: Cluster) -> tuple[int, ...]:
-    """Sharding group sizes that span useful numbers of nodes, so that shards stay in a node or near it."""
-    return tuple(cluster.level_sizes[0] * nodes for nodes in (1, 2, 4))
-
-
 def _usual(name: str) -> object:
     return next(field.default for field in fields(ChoicesSection) if field.name == name)
 
@@ -136,7 +131,7 @@ def _possible(
     if name == "placement":
         return _orders(tuple(values), report)
     if name == "shard" and isinstance(values, str):
-        return (0, *(size for size in _whole_nodes(cluster) if size < cluster.devices))
+        return (0, *(size for size in (cluster.level_sizes[0] * nodes for nodes in (1, 2, 4)) if size < cluster.devices))
     dividing = wholes(workload, cluster)
     if name not in dividing:
         return tuple(values)

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 from crossopt.crossflow.fields import Doc, Duration, Positive, Prose, Ratio
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import Entry, Node, Scalar, read_file
+from crossopt.instances.files.document import Node, Scalar, read_file
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.tables import Cells, columns_of, read_table
 from crossopt.instances.files.tables import number as number_in
@@ -653,14 +653,10 @@ def _within(node: Node, steps: tuple[str, ...]) -> Node:
     value, (step, *rest) = node.value, steps
     if isinstance(value, dict):
         chosen = {key: entry for key, entry in value.items() if step in ("*", key)}
-        return replace(node, value=value | {key: _entry_within(entry, tuple(rest)) for key, entry in chosen.items()})
+        return replace(node, value=value | {key: replace(entry, node=_within(entry.node, tuple(rest))) for key, entry in chosen.items()})
     if isinstance(value, tuple) and step == "*":
         return replace(node, value=tuple(_within(item, tuple(rest)) for item in value))
     return node
-
-
-def _entry_within(entry: Entry, steps: tuple[str, ...]) -> Entry:
-    return replace(entry, node=_within(entry.node, steps))
 
 
 def _flow(node: Node, *, inner: bool = False) -> str:

@@ -34,7 +34,7 @@ def joined(paths: Sequence[Path], traces: Sequence[Imported], rank: int | None) 
     several = [number for number in numbers if numbers.count(number) > 1]
     if several:
         refuse(paths[numbers.index(several[0])], f"several of the traces are of rank {several[0]} (name each rank once)")
-    orders = [_collectives(imported.trace.graph) for imported in traces]
+    orders = [np.flatnonzero(imported.trace.graph.kinds == _COLLECTIVE) for imported in traces]
     for path, trace, order in zip(paths, traces, orders, strict=True):
         _look_alike((paths[0], traces[0].trace.graph, orders[0]), (path, trace.trace.graph, order))
     times = np.array([imported.trace.graph.durations[order] for imported, order in zip(traces, orders, strict=True)], np.int64)
@@ -59,11 +59,6 @@ def ranks_of(traces: Sequence[Imported]) -> list[int]:
     """As the files say, or by their order where one says nothing."""
     stated = [trace.rank for trace in traces]
     return [index if None in stated else int(number or 0) for index, number in enumerate(stated)]
-
-
-def _collectives(graph: Graph) -> Ints:
-    """Places of the collectives, in the order of the trace."""
-    return np.flatnonzero(graph.kinds == _COLLECTIVE)
 
 
 def _look_alike(first: tuple[Path, Graph, Ints], other: tuple[Path, Graph, Ints]) -> None:

@@ -203,17 +203,13 @@ def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[
     inside, out = (float(net.links) / link.links_per_metre for net, link in ((built.intra, made.intra), (built.inter, made.inter)))
     taken, perimeter = float(built.edge), float(perimeter_of(split.die_area, split.dies))
     beside = 0.0 if made.dram.on_dies else stacks * made.dram.stack_edge
-    lengths = (_millimetres(length) for length in (taken, perimeter, beside, inside, out))
+    lengths = (f"{length * 1e3:.1f} mm" for length in (taken, perimeter, beside, inside, out))
     yield _built("die edge: {}, of {}: stacks {}, links in the node {}, links out {}".format(*lengths), taken, perimeter)
     yield from (Built(text, full) for text, full in links_text(made, split, tuple(chosen)))
 
 
 def _split(free: FreeHardware, chosen: dict[str, Any]) -> Split:
     return split_of(free, {name: np.float64(value) for name, value in chosen.items()})  # type: ignore[misc]
-
-
-def _millimetres(length: float) -> str:
-    return f"{length * 1e3:.1f} mm"
 
 
 def _chosen(hardware: Mapping[str, Any]) -> dict[str, Array]:

@@ -340,7 +340,7 @@ def html(sheet: Sheet, data: object) -> Page:
             sheet.verdict,
             sheet.proved,
             rows=_on_a_page(rows) if rows else (),
-            drawn=_sketch(sheet.sketch),
+            drawn="" if sheet.sketch is None else _part(sheet.sketch, Titles("sketch", sheet.sketch.title, "")),
             lead=sheet.lead,
             missed=sheet.missed,
         ),
@@ -375,10 +375,6 @@ def _on_a_page(rows: Pairs) -> Pairs:
     *others, (name, following) = rows
     steps = [re.sub("--out FILE for `(.*)", r"`crossopt \1 of this result, which is at the end", step) for step in following.split("; ")]
     return (*others, (name, "; ".join(step for step in steps if not step.startswith("--verbose"))))
-
-
-def _sketch(picture: Picture | None) -> str:
-    return "" if picture is None else _part(picture, Titles("sketch", picture.title, ""))
 
 
 def _part(part: SheetPart, titles: Titles) -> str:

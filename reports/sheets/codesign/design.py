@@ -108,7 +108,7 @@ Range = tuple[float, float]
 
 def goal_text(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> str:
     """What the run comes to with this step time."""
-    return " · ".join([_length(goal), *run_figures(goal, step_time, likely)])
+    return " · ".join([f"{tokens_of(goal.tokens)} tokens in {several(goal.steps, 'step')}", *run_figures(goal, step_time, likely)])
 
 
 def run_figures(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> list[str]:
@@ -906,10 +906,6 @@ def _range(question: Instance) -> str:
     """Which share of measured runs the likely range is to hold, and whether days count failures."""
     share = "9 of 10 runs" if "9 of 10" in coverage_text(question) else "coverage unknown"
     return f" ({share}{', failures aside' if question.goal is not None and question.failures is None else ''})"
-
-
-def _length(goal: Goal) -> str:
-    return f"{tokens_of(goal.tokens)} tokens in {several(goal.steps, 'step')}"
 
 
 def deadline_text(goal: Goal | None, step_time: float, likely: Range = (0.0, 0.0), *, led: bool = False) -> str:

@@ -160,8 +160,8 @@ def tasks(seed: str) -> tuple[Task, ...]:
     sums = [[list(row) for row in handed["sum"]], _sum(random, 6, 5), _full(random, 5, 6), _full(random, 9, 4), _near_sum(random, 7, 7)]
     return (
         Task("the way of an alternation: alternate", 12, given_first(_way_case(*case) for case in ways)),
-        Task("where it may stick: sticks", 12, given_first(_sticks_case(table) for table in tables)),
-        Task("from which chips it fails: failing", 9, given_first(_failing_case(table) for table in tables)),
+        Task("where it may stick: sticks", 12, given_first(_case("sticks", table, judge_sticks) for table in tables)),
+        Task("from which chips it fails: failing", 9, given_first(_case("failing", table, judge_failing) for table in tables)),
         Task("what it loses: lost", 9, given_first(_lost_case(*case) for case in cases)),
         Task("a table that traps it: trap", 9, given_first(_trap_case(*case) for case in traps)),
         Task("when nothing can be lost: interaction", 9, given_first(_interaction_case(table) for table in sums)),
@@ -391,14 +391,6 @@ def _text(table: Table) -> str:
 
 def _way_case(table: Table, chip: int) -> Case:
     return _case("alternate", table, partial(judge_way, chip=chip), chip)
-
-
-def _sticks_case(table: Table) -> Case:
-    return _case("sticks", table, judge_sticks)
-
-
-def _failing_case(table: Table) -> Case:
-    return _case("failing", table, judge_failing)
 
 
 def _lost_case(table: Table, chip: int) -> Case:

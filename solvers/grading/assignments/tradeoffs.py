@@ -126,7 +126,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
     sampled = [_points(random, count) for count in (12, 300, 1)]
     fronts = [(_front_points(random, count, most), most) for count, most in ((9, 3), (60, 8), (4, 9))]
     chosen = [(*handed["few"].values(), handed["corner"]), *((points, most, _corner(points)) for points, most in fronts)]
-    chosen.append((beyond := _front_points(random, 12, 12), 3, _corner_among(beyond)))
+    chosen.append((beyond := _front_points(random, 12, 12), 3, [sorted(point[figure] for point in beyond)[-2] for figure in (0, 1)]))
     parts = [_parts(random, count) for count in (3, 8, 10)]
     questions = [(name, text, most) for name, text in (("given", question("practice")), ("hidden", _hidden(random))) for most in (4, 100)]
     several = [(handed["points"], handed["corner"]), *((points, _corner(points)) for points in sampled)]
@@ -339,11 +339,6 @@ def _options(random: Random, work: int) -> list[list[int]]:
 
 def _corner(points: Sequence[Sequence[int]]) -> list[int]:
     return [max(point[0] for point in points) + 20, max(point[1] for point in points) + 20]
-
-
-def _corner_among(points: list[list[int]]) -> list[int]:
-    """A corner that of both figures the last but one has, so that two points each way are worth nothing."""
-    return [sorted(point[figure] for point in points)[-2] for figure in (0, 1)]
 
 
 def _front_case(points: list[list[int]]) -> Case:
