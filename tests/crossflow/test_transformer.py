@@ -553,6 +553,7 @@ ALLOWED: dict[str, str] = {
     "kernels/distributed_product.py: link_loads: np.any(start[0] != end[0])": _ONE,
     "exchanges/context.py: around_attention: np.any(ranks.context > 1.0)": _NOTHING,
     "kernels/layer_kernels.py: different: np.shape(units)": _EQUAL_INPUTS,
+    "kernels/fitted.py: product_time: np.ndim": "the axes behind that of the parts of the depth",
     "kernels/layer_kernels.py: to_experts: np.any(ranks.expert_tensor)": _NOTHING,
     "exchanges/hiding.py: products_time: np.any(ranks.hides)": _UNUSED,
     "exchanges/replicas.py: _across_energy: np.any(sharding.shard)": _NOTHING,
