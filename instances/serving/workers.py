@@ -1,6 +1,6 @@
 """Workers that a question offers, each priced: requests a second in whole units, latencies, and bytes of memory."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
@@ -44,7 +44,7 @@ from crossopt.instances.catalogue.engines import (
     stored_in,
 )
 from crossopt.instances.files.units import exact
-from crossopt.instances.serving.question import BEYOND, RATE_PLACES, Level, Role, ServingQuestion
+from crossopt.instances.serving.question import BEYOND, RATE_PLACES, DeviceKind, Level, Role, ServingQuestion
 
 UNITS: Final = 10**RATE_PLACES
 """Units of a request a second: rates are rounded down to whole ones, so that sums over workers are exact."""
@@ -171,9 +171,35 @@ def kernels_of(question: ServingQuestion, shape: Shape) -> tuple[Kernels, tuple[
     return serving_kernels(question.kind_of(shape.device).kernels, shape.weights, shape.cache, question.file.engine)
 
 
-def sent_at(question: ServingQuestion) -> float:
-    """Bytes a second between prefill and decode workers: of several kinds of devices the slowest network."""
-    return question.file.matching.link or min(float(kind.hardware.links[-1].bandwidth) for kind in question.kinds)
+def sent_at(question: ServingQuestion, used: Collection[str] = ()) -> float:
+    """Bytes a second between prefill and decode workers: of the kinds of devices that a plan uses, or may use, the slowest network."""
+    kinds = [kind for kind in question.kinds if kind.name in used] or [kind for kind in question.kinds if kind.most] or question.kinds
+    return question.file.matching.link or min(_network_rate(kind) for kind in kinds)
+
+
+def _network_rate(kind: DeviceKind) -> float:
+    return float(kind.hardware.links[-1].bandwidth)
+
+
+def by_network(question: ServingQuestion) -> Iterator[ServingQuestion]:
+    """The question, then with kinds of faster networks alone, between which the cache passes faster."""
+    yield question
+    if question.file.matching.link or question.chip is not None or "prefill" not in roles_of(question):
+        return
+    for rate in sorted({_network_rate(kind) for kind in question.kinds if kind.most})[1:]:
+        yield _of_kinds(question, {kind.name for kind in question.kinds if _network_rate(kind) >= rate})
+
+
+def with_network(question: ServingQuestion, shapes: Iterable[Shape]) -> ServingQuestion:
+    """The question of workers as the network of their kinds prices them."""
+    used = {shape.device for shape in shapes}
+    if len(question.kinds) < 2 or sent_at(question, used) == sent_at(question):
+        return question
+    return _of_kinds(question, used)
+
+
+def _of_kinds(question: ServingQuestion, names: Collection[str]) -> ServingQuestion:
+    return replace(question, kinds=tuple(kind if kind.name in names else replace(kind, most=0) for kind in question.kinds))
 
 
 def _group(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[Offer]:

@@ -9,7 +9,7 @@ from crossopt.crossflow.serving.flight import loads_of, most_within
 from crossopt.instances.catalogue.engines import ENGINES, format_in, has_kernels
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import DEFAULT_CACHE, JOINT, RequestClass, ServingQuestion, of_classes, with_chip
-from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, floors, kernels_of, priced
+from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, floors, kernels_of, priced, with_network
 from crossopt.reports.sheets.serving_views import USES, sections_of
 from crossopt.reports.sheets.sheet import Pairs, Section, Sheet, answer_sheet, baselines_in, baselines_text
 from crossopt.solvers.answer import Result
@@ -332,6 +332,7 @@ def _fewer_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigur
 
 
 def _binds_text(question: ServingQuestion, said: ServingFigures) -> str:
+    question = with_network(question, [offer.shape for offer in said.offers])
     binds = [text for offer in said.offers if not (text := binding(question, offer)).endswith(_NEEDLESS)]
     return "; ".join(dict.fromkeys(binds))
 

@@ -32,6 +32,7 @@ from crossopt.instances.serving.workers import (
     network_of,
     priced,
     shapes_of,
+    with_network,
 )
 from crossopt.reports.drawing.plots import Line, lines, points
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
@@ -111,7 +112,7 @@ def frontier_section(question: ServingQuestion, plan: ServingPlan) -> Section:
     if question.model is None or len(question.classes) > 1 or question.output == 1:
         return Section("", ())
     chosen = {copies.shape for copies in plan.workers}
-    found, beside = _frontier(question, chosen)
+    found, beside = _frontier(with_network(question, chosen), chosen)
     if len(found) > _ROWS:
         places = {round(index * (len(found) - 1) / (_ROWS - 1)) for index in range(_ROWS)}
         found = [point for index, point in enumerate(found) if index in places or point[2].shape in chosen]

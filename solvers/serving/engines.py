@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.serving.question import Pools, Role, ServingQuestion, of_classes, with_chip
-from crossopt.instances.serving.workers import Offer, broken, priced, shapes_of
+from crossopt.instances.serving.workers import Offer, broken, by_network, priced, shapes_of
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound
 from crossopt.solvers.serving.judge import (
@@ -259,7 +259,8 @@ def exhaustive(question: ServingQuestion, limits: Limits, watch: Watch) -> Searc
     del watch
     if question.chip is not None:
         return _every_chip(question, began + limits.seconds)
-    every = [offer for offer in priced(question, shapes_of(question)) if not broken(question, offer)]
+    kept = (offer for own in by_network(question) for offer in priced(own, shapes_of(own)) if not broken(own, offer))
+    every = list({offer.shape: offer for offer in kept}.values())
     devices = _devices_looked_at(question, every)
     if _too_many(every, devices):
         raise RefusedError(f"there are more than {_MOST_PLANS:,} plans to look at (take the engine auto)")

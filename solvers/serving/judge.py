@@ -42,6 +42,7 @@ from crossopt.instances.serving.workers import (
     Offer,
     Shape,
     broken,
+    by_network,
     floors,
     latencies_at,
     least_latencies,
@@ -49,6 +50,7 @@ from crossopt.instances.serving.workers import (
     roles_of,
     shapes_of,
     units_within,
+    with_network,
 )
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
@@ -114,6 +116,7 @@ def judge(question: ServingQuestion, answer: ServingPlan) -> Verdict[ServingFigu
     pools = _pools_of(question, shapes)
     found: dict[int, Offer] = {}
     for pool, own in pools:
+        pool = with_network(pool, [shapes[place] for place in own])  # noqa: PLW2901 - the same pool as its network prices it
         offered = set(shapes_of(pool))
         if strange := [shapes[place] for place in own if shapes[place] not in offered]:
             raise ValueError(f"the question offers no worker like {shape_text(strange[0])}")
@@ -518,17 +521,12 @@ def solved(question: ServingQuestion) -> Solution | None:
     """
     names, pools = [one.name for one in question.classes], question.file.choices.pools
     if len(names) == 1 or pools == "shared":
-        table = table_of(question)
-        best = best_of(question, table)
-        return None if best is None else Solution(((question, table, best),))
+        return _best_pool(question)
     least: dict[int, Solution | None] = {0: Solution(())}
     own: dict[int, Solution | None] = {}
     for mask in range(1, 1 << len(names)):
         if pools == "any" or mask.bit_count() == 1:
-            part = of_classes(question, [name for place, name in enumerate(names) if mask >> place & 1])
-            table = table_of(part)
-            best = best_of(part, table)
-            own[mask] = None if best is None else Solution(((part, table, best),))
+            own[mask] = _best_pool(of_classes(question, [name for place, name in enumerate(names) if mask >> place & 1]))
     for mask in range(1, 1 << len(names)):
         first, ways = mask & -mask, list[Solution]()
         for part_mask, found in own.items():
@@ -537,6 +535,18 @@ def solved(question: ServingQuestion) -> Solution | None:
                 ways.append(Solution((*found.pools, *rest.pools)))
         least[mask] = min(ways, key=lambda way: (way.cost, way.devices, -way.rate), default=None)
     return _within(question, least[(1 << len(names)) - 1])
+
+
+def _best_pool(question: ServingQuestion) -> Solution | None:
+    """The best plan of one pool on the kinds of devices of any least network; of equal ones that of the fastest."""
+    found: tuple[float | int, Solution] | None = None
+    for own in by_network(question):
+        table = table_of(own)
+        best = best_of(own, table)
+        if best is not None:
+            value = value_of(own, best.rate, best.devices, best.cost)
+            found = found if found is not None and found[0] < value else (value, Solution(((own, table, best),)))
+    return None if found is None else found[1]
 
 
 def _within(question: ServingQuestion, found: Solution | None) -> Solution | None:
@@ -588,7 +598,7 @@ def multiplier_bound(question: ServingQuestion, table: Table, devices: int) -> F
 def reasons_of(question: ServingQuestion, table: Table) -> tuple[str, ...]:
     """Why no plan keeps the limits: limits that no worker keeps alone, or that none keeps together, or the rate."""
     free = replace(question, file=replace(question.file, limits=LimitsSection(at=question.level)))
-    every = [offer for offer in priced(free, shapes_of(free)) if "memory" not in broken(free, offer)]
+    every = [offer for own in by_network(free) for offer in priced(own, shapes_of(own)) if "memory" not in broken(own, offer)]
     if not _complete({offer.shape.role for offer in every}):
         room = max(kind.usable_memory for kind in question.kinds)
         return (f"memory: no worker fits into {room / 1e9:.4g} GB of a device (more ranks or narrower weights are needed)",)

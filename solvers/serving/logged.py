@@ -294,7 +294,8 @@ def replay_log(question: ServingQuestion, workers: Sequence[tuple[int, Offer]], 
     _serve(front, [(request.arrived, request) for request in requests])
     if own["decode"]:
         shape = next(offer.shape for _, offer in workers if offer.shape.role == "prefill")
-        model, link, stored = network_of(question, shape)[0], sent_at(question), Bytes(0.0, CACHE_BYTES[shape.cache])
+        link = sent_at(question, {offer.shape.device for _, offer in workers})
+        model, stored = network_of(question, shape)[0], Bytes(0.0, CACHE_BYTES[shape.cache])
         ready = list[tuple[float, Logged]]()
         for request in requests:
             if request.output > 1:

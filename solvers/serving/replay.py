@@ -385,7 +385,7 @@ def _taken(worker: _Slots, requests: list[_Request]) -> int:
 def _apart(question: ServingQuestion, workers: Sequence[Copies], requests: list[_Request]) -> None:
     """Fill in first and last tokens of all requests on prefill and decode workers."""
     first = [copies for copies in workers if copies.shape.role == "prefill"]
-    (model, _), link = network_of(question, first[0].shape), sent_at(question)
+    (model, _), link = network_of(question, first[0].shape), sent_at(question, {copies.shape.device for copies in workers})
     free = [(0.0, index) for index, copies in enumerate(first) for _ in range(copies.count)]
     times = [[_prefills(question, copies.shape, item) for item in question.classes] for copies in first]
     lengths = [Requests(item.input, item.output) for item in question.classes]

@@ -237,6 +237,23 @@ def test_several_kinds_of_devices_as_by_a_look_at_every_plan(objective: str, lev
     assert min(alone) >= (found.bound or 0.0)
 
 
+def test_a_kind_of_device_that_no_worker_is_on_slows_nothing() -> None:
+    """The network of l40s has an eighth of the rate of that of mi300x."""
+    text = """\
+kind: serving
+model: qwen3-32b
+hardware: [l40s, mi300x]
+available: {l40s: 2, mi300x: 3}
+requests: {input: 4000, output: 20}
+limits: {ttft: 600 ms, tpot: 20 ms, at: p99}
+choices: {tensor: 1, batch: 128, prefill_batch: [1, 2], mode: apart}
+"""
+    both, fast = ask(text), ask(text.replace("[l40s, mi300x]", "mi300x").replace("available: {l40s: 2, mi300x: 3}", "devices: 3"))
+    found, alone = program(both, Limits(), unwatched), program(fast, Limits(), unwatched)
+    assert found.answer is not None and alone.bound is not None
+    assert found.bound == judge(both, found.answer).value == alone.bound == exhaustive(both, Limits(), unwatched).value
+
+
 CLASSES = """\
 kind: serving
 model: llama3-8b
