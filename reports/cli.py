@@ -220,7 +220,7 @@ def _by_kind(options: argparse.Namespace) -> int:
     return code_of(ending.status, getattr(options, "strict", False) and not ending.proved)
 
 
-_UNCHECKED = "not verified: names of questions, notes, timings, versions, why nothing is feasible, and which search found a baseline"
+_UNCHECKED = "not verified: names of questions, notes, timings, versions, and which search found an answer or a baseline"
 _UNCHECKED_MODEL = "not verified: that this is the model of a question (`crossopt check` of the result shows it), and comments"
 
 

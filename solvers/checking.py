@@ -104,17 +104,14 @@ def _proved(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q, watc
     proved = prove(question, saved, watch) if claims and not refused else Proved()
     if proved.by and proved.by != saved.proved_by and not isinstance(saved.proof, UnverifiedBound):
         refused.append(f"proof: it is {proved.by!r}, the result says {short(saved.proved_by)}")
-    if saved.value is None and claims and not (refused or proved.refused or proved.unverified):
-        refused += _reason_faults(family, saved, question)
+    if family.reasons and saved.value is None and claims and not (refused or proved.refused or proved.unverified):
+        reasons = family.reasons(question, saved)
+        checked += ["why nothing is feasible takes a search, and is not verified"] if reasons is None and saved.reasons else []
+        if reasons is not None and saved.reasons not in ((), reasons):  # none where a search ran out of time for them
+            refused.append(f"reasons: {'; '.join(reasons)} follow from the proof")
     if proved.unverified and not saved.unverified:
         refused.append("proof: it cannot be repeated, and a bound without a repeatable proof must not be called proved")
     return Report((*checked, *proved.checked), (*refused, *proved.refused), unverified or proved.unverified)
-
-
-def _reason_faults(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
-    """Reasons of proved infeasibility other than those of the question; a search that ran out of time for them gives none."""
-    reasons = family.reasons(question, saved)
-    return [] if reasons is None or saved.reasons in ((), reasons) else [f"reasons: {'; '.join(reasons)} follow from the proof"]
 
 
 def faults_but_proof(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:

@@ -176,7 +176,7 @@ class FrontFigures(Generic[Q, D]):
     keys: Mapping[str, tuple[str, ...]]
     """Beginnings of these settings for each figure by its name, in their order."""
     figure: Callable[[Q, D, str], float]
-    """A figure by what a result says of its answer."""
+    """A figure by what a result says of its answer; nan where it has no price."""
     floor: Callable[[Q, str], float | None] = no_floor
     """A figure that no answer is below, where it is known without a search: a long front is thinned from there."""
     refusal: Callable[[Q], str] = no_refusal
@@ -212,8 +212,9 @@ class ProblemType(Generic[Q, A, D]):
     """Label of a part in messages."""
     faults: Callable[[Q, Result[A, D], Judge[Q, A, D]], Sequence[str]] = no_faults
     """What else of a result is other than its question says, such as baselines that anybody can find again, and the judge prices."""
-    reasons: Callable[[Q, Result[A, D]], tuple[str, ...] | None] = no_reasons
-    """Why nothing is feasible, by the question and a proof that was repeated; None where that takes a search."""
+    reasons: Callable[[Q, Result[A, D]], tuple[str, ...] | None] | None = None
+    """Why nothing is feasible, by the question and a proof that was repeated, or None where that takes a search; no function where `prove`
+    or `faults` compare these."""
     rules: Callable[[Q, Result[A, D]], Sequence[Baseline[A]] | None] | None = None
     """Baselines by rules that take no search, which a check carries out again; None where there is nothing to compare with."""
     searched: Callable[[Q], tuple[BaselineName, ...]] | None = None

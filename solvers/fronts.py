@@ -8,7 +8,7 @@ Every question on the way is the first one with settings, so that each answer ca
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, isnan
 from typing import Any
 
 import numpy as np
@@ -160,7 +160,8 @@ def _point(way: _Way, thrifty: AnyResult) -> Point | None:
     """The answer with the least second figure; within a gap its first figure may be less than that of the best one."""
     if thrifty.value is None or thrifty.details is None:
         return None
-    return Point(figures_of(way.family).figure(way.question, thrifty.details, way.figures[0]), thrifty.value, thrifty)
+    first = figures_of(way.family).figure(way.question, thrifty.details, way.figures[0])
+    return None if isnan(first) else Point(first, thrifty.value, thrifty)
 
 
 def ask_with(family: Family, question: Any, objective: str, limits: dict[str, float]) -> Any:  # noqa: ANN401 - of the problem type

@@ -13,7 +13,7 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, fault_at, read_text
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.schema import read_as
-from crossopt.instances.files.units import quoted
+from crossopt.instances.files.units import exact, quoted
 from crossopt.instances.files.written import Written, short_repr
 
 T = TypeVar("T")
@@ -256,7 +256,7 @@ def read(written: Written) -> CollectiveQuestion:
     )
     endpoint = file.endpoint or EndpointSection()
     network = Network(dimensions, Endpoint(round(endpoint.delay * _NS), endpoint.memory / _GIGA))
-    deadline = None if file.deadline is None else int(file.deadline * _NS)
+    deadline = None if file.deadline is None else int(exact(file.deadline) * int(_NS))
     name = file.name or Path(written.source).stem
     return CollectiveQuestion(name, file, file.chunks or (), network, int(file.bytes), deadline, written.document)
 

@@ -78,7 +78,7 @@ class BestChips:
 
     hardware: Hardware
     alive: Mask
-    """Whether a design of the box may be within its budgets."""
+    """Whether a design of the box may be within its budgets, with area and power left for computing and for memory."""
     single: Mask
     """Boxes of one design, whose device this is."""
 
@@ -96,7 +96,8 @@ def best_chips(chip: FreeChip, boxes: Boxes) -> BestChips:
     many = np.where(single, hardware.bundles, np.maximum(many, hardware.bundles))
     faster: Real = np.where(single, 1.0, many / np.maximum(hardware.bundles, 1.0))
     hardware = replace(hardware, name=chip.like, bundles=many, throughput=hardware.throughput * faster, variants=(), doubts=())
-    return BestChips(hardware, found.alive, single)
+    working = (np.asarray(hardware.throughput) > 0.0) & (np.asarray(hardware.dram.bandwidth) > 0.0)
+    return BestChips(hardware, found.alive & working, single)
 
 
 def device_of_choice(chip: FreeChip, choice: Mapping[str, float]) -> Hardware:

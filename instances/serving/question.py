@@ -11,6 +11,7 @@ import numpy as np
 from crossopt.crossflow.fields import (
     Area,
     AreaChoice,
+    Bandwidth,
     Bounds,
     Bytes,
     Choice,
@@ -71,6 +72,8 @@ BEYOND: Final[dict[str, tuple[float, float]]] = {"p50": (0.5, 0.5), "p90": (0.1,
 MOST_DRAFTED: Final = 32
 MOST_DEVICES, MOST_SHAPES, MOST_TOKENS, MOST_PIECES, MOST_KINDS, MOST_CLASSES = 100_000, 200_000, 1 << 21, 256, 4, 6
 _BATCHES: Final = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+MOST_OF_GROUP: Final = _BATCHES[-1]
+"""Requests in flight that are offered by default of each group of ranks with attention of its own."""
 _POWERS: Final = (1, 2, 4, 8, 16)
 DEFAULT_CACHE: Final[tuple[CacheFormat, ...]] = ("bf16",)
 """What every engine takes where neither its options nor the checkpoint name a format: their default `auto` is the type of the model
@@ -167,7 +170,7 @@ class MatchingSection:
     prefill: Annotated[Ratio, NonZero(), Doc("share of the prefill workers' rate that is reached")] = 1.0
     decode: Annotated[Ratio, NonZero(), Doc("share of the decode workers' rate that is reached")] = 1.0
     ttft: Annotated[float, Bounds(1.0, 1000.0), Doc("time to first token over that of the model: a factor for queues")] = 1.0
-    link: Annotated[float | None, Doc("bytes per second between prefill and decode workers; default: the device's network")] = None
+    link: Annotated[Bandwidth | None, NonZero(), Doc("bandwidth between prefill and decode workers; default: the device's network")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -618,6 +621,7 @@ def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], nod
     weights = offered or choices.weights or (usual,)
     tensor = choices.tensor or tuple(power for power in _POWERS if power <= node and shape.heads % power == 0)
     groups = max(tensor) if shape.latent and shape.experts > 1 and file.chip is None else 1
+    most = max((*(choices.data or ()), groups))
     return Options(
         tensor=tensor,
         pipeline=choices.pipeline,
@@ -625,7 +629,7 @@ def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], nod
         or ((1,) if shape.experts == 1 else tuple(power for power in _POWERS if power <= node and shape.experts % power == 0)),
         data=choices.data or tuple(dict.fromkeys((1, groups))),
         drafted=(0, *sorted(int(count) for count in file.speculation.accepted)) if file.speculation else (0,),
-        batch=choices.batch or _BATCHES,
+        batch=choices.batch or (*_BATCHES, *(most * batch for batch in _BATCHES if most * batch > MOST_OF_GROUP)),
         prefill_batch=choices.prefill_batch,
         chunk=choices.chunk or (entry.chunk,),
         weights=weights,

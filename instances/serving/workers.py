@@ -44,7 +44,7 @@ from crossopt.instances.catalogue.engines import (
     stored_in,
 )
 from crossopt.instances.files.units import exact
-from crossopt.instances.serving.question import BEYOND, RATE_PLACES, DeviceKind, Level, Role, ServingQuestion
+from crossopt.instances.serving.question import BEYOND, MOST_OF_GROUP, RATE_PLACES, DeviceKind, Level, Role, ServingQuestion
 
 UNITS: Final = 10**RATE_PLACES
 """Units of a request a second: rates are rounded down to whole ones, so that sums over workers are exact."""
@@ -117,8 +117,9 @@ def shapes_of(question: ServingQuestion) -> Iterator[Shape]:
             for split, chunk, data, drafted in product(splits, options.chunk, options.data, drafts):
                 if split[2] % data:
                     continue
+                most = inf if file.choices.batch else data * MOST_OF_GROUP
                 for batch in sorted({data * item for item in options.prefill_batch}) if role == "prefill" else options.batch:
-                    if batch % data or (role != "prefill" and batch < split[3] * data):
+                    if batch % data or batch > most or (role != "prefill" and batch < split[3] * data):
                         continue
                     if role != "prefill" or batch == data or batch // data * max(item.computed for item in question.classes) <= chunk:
                         yield Shape(role, "", *split, batch, chunk, data, drafted, device, question.label)
@@ -156,7 +157,8 @@ def _stated(question: ServingQuestion, shape: Shape) -> Offer:
     worker, matching = (question.file.workers or {})[shape.name], question.file.matching
     share = {"both": 1.0, "prefill": matching.prefill, "decode": matching.decode}[shape.role]
     units = floor(exact(worker.rate) * exact(share) * UNITS)
-    return Offer(shape, worker.devices, units, worker.ttft * matching.ttft, worker.tpot, (), (), 0.0, 0.0, 0.0)
+    ttft = float(exact(worker.ttft) * exact(matching.ttft))
+    return Offer(shape, worker.devices, units, ttft, worker.tpot, (), (), 0.0, 0.0, 0.0)
 
 
 def network_of(question: ServingQuestion, shape: Shape) -> tuple[Transformer, Hardware]:

@@ -5,7 +5,7 @@ from typing import Any
 from crossopt.instances.accelerator.question import AcceleratorQuestion
 from crossopt.solvers.accelerator.judge import BY_SETS, LEAST_WORK, NO_PLAN, AcceleratorFigures, AcceleratorPlan, judge, prove
 from crossopt.solvers.answer import Number
-from crossopt.solvers.family import BaselineName, ProblemType, baseline_names, lazy_import
+from crossopt.solvers.family import BaselineName, ProblemType, baseline_names, lazy_import, no_reasons
 
 _CERTIFIED = lazy_import("crossopt.solvers.accelerator.engines", "certified")
 
@@ -44,6 +44,7 @@ FAMILY: ProblemType[AcceleratorQuestion, AcceleratorPlan, AcceleratorFigures] = 
     judge=judge,
     judged="schedules, times and memory of every stage",
     prove=prove,
+    reasons=no_reasons,
     searched=_baselines,
     proof_labels=frozenset({BY_SETS}),
     least_gap=1e-9,  # loads are rounded down to units that lose less

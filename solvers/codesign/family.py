@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import inf
+from math import inf, nan
 from time import monotonic
 from typing import Any
 
@@ -134,6 +134,8 @@ def _limits(question: Question, objective: str, name: str, limit: float) -> list
 
 
 def _figure(question: Question, details: EvaluatedDesigns, name: str) -> float:
+    if name == "cost_per_token" and details.evaluation.cost is None:  # the least of the other figure was asked without prices
+        return nan
     return figure_in(_single(question), details.evaluation, name)
 
 

@@ -120,7 +120,10 @@ def clashes(question: ServingQuestion, until: float) -> tuple[str, ...]:
     if (hardware := _some_chip(question, free, until)) is not None:
         pairs = {name: (float(getattr(budget, name)), float(getattr(hardware, figure))) for name, figure in _BUDGETS}
         return (_clash({name: pair for name, pair in pairs.items() if pair[1] > pair[0]}),)
-    best = on_hardware(question, take(best_chips(chip, full_box(chip.space)).hardware, 0))
+    chips = best_chips(chip, full_box(chip.space))
+    if not chips.alive[0]:
+        return ("chip: no chip within the budgets has area and power left for computing and for memory",)
+    best = on_hardware(question, take(chips.hardware, 0))
     general = ("chip: no chip within the budgets serves the rate within the limits",)
     try:
         with np.errstate(all="ignore"):

@@ -12,7 +12,7 @@ from crossopt.formulation.traces.selection import selection
 from crossopt.formulation.vipr import IntegerProof
 from crossopt.instances.traces.benchmark import BenchmarkQuestion, mix_of
 from crossopt.solvers.answer import Result, Verdict, Watch
-from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import
+from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import, no_reasons
 from crossopt.solvers.proofs import Integers, RecomputableBound, UnverifiedBound
 
 # Kernels that run so often, and their judge: every total from the trace's own figures, as fractions without rounding.
@@ -200,6 +200,7 @@ FAMILY: ProblemType[BenchmarkQuestion, Runs, Stands] = ProblemType(
     judge=judge,
     judged="totals, coverage, numbers of kernels and runs",
     prove=prove,
+    reasons=no_reasons,
     searched=lambda question: (
         *baseline_names("rounded shares", "highest averages", "largest kernels", always=("highs", "exhaustive")),
         *baseline_names("smallest dropped", reason="no descent meets every limit", always=("highs", "exhaustive")),

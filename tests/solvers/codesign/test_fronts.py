@@ -132,6 +132,15 @@ def test_a_front_over_several_sets_of_constants_is_refused_with_the_remedy(capsy
     assert main([*asked, "--set", "sets=null"]) == 0
 
 
+def test_a_front_takes_its_first_figure_at_the_prices_of_the_technology() -> None:
+    """The least second figure alone is asked for without prices."""
+    asked = ask(TINY_FREE)
+    assert asked.prices is None
+    found = front(FAMILY, asked, "cost_per_token", "die_area", 3, lambda question: answered(question, "boxes"))
+    assert found.proved
+    assert len(found.points) > 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["exhaustive", "boxes"])
 @pytest.mark.parametrize(

@@ -745,3 +745,11 @@ def test_every_mistake_is_told(text: str, told: str) -> None:
     with pytest.raises(InstanceError) as error:
         synthesis_asked(f"kind: synthesis\n{text}")
     assert told.replace("links.0.to", "links[0].to") in str(error.value)
+
+
+def test_a_deadline_in_whole_nanoseconds_is_kept_as_it_is_written() -> None:
+    """0.003989125 s times 1e9 is below 3,989,125 in floating point."""
+    assert int(0.003989125 * 1e9) == 3_989_124
+    dimension = "{name: d, shape: ring, algorithm: ring, size: 2, bandwidth: 200 GiB/s, latency: 700 ns}"
+    text = f"kind: collective\ncollective: all_reduce\nbytes: 1 MiB\nchunks: [1]\ndimensions: [{dimension}]\ndeadline: 3989125 ns\n"
+    assert read_given(text, "collective").deadline == 3_989_125

@@ -193,3 +193,13 @@ def test_chips_whose_best_figures_together_are_no_chip_are_infeasible_for_a_reas
     question = ask(BEYOND)
     found = solve_and_verify(family_of("serving"), question, "auto", Limits(), unwatched)
     assert (found.status, found.reasons) == ("INFEASIBLE", ("chip: no chip within the budgets serves the rate within the limits",))
+
+
+def test_chips_without_power_for_memory_are_infeasible_for_a_reason() -> None:
+    text = (
+        CHIP.replace("power: 700 W", "power: 400 W")
+        .replace("  choices:\n", "  choices:\n    compute_power: 400 W\n")
+        .replace("10 ms", "0.1 ms")
+    )
+    found = solve_and_verify(family_of("serving"), ask(text), "auto", Limits(), unwatched)
+    assert found.reasons == ("chip: no chip within the budgets has area and power left for computing and for memory",)

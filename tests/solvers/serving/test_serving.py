@@ -17,7 +17,18 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.written import Files
 from crossopt.instances.question import read_given
 from crossopt.instances.serving.question import ServingQuestion
-from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, kernels_of, latencies_at, priced, shapes_of, units_within
+from crossopt.instances.serving.workers import (
+    UNITS,
+    Offer,
+    Shape,
+    broken,
+    kernels_of,
+    latencies_at,
+    priced,
+    sent_at,
+    shapes_of,
+    units_within,
+)
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import check, solve_and_verify
 from crossopt.solvers.family import family_of
@@ -738,3 +749,24 @@ def test_units_and_parts_by_rules_of_others_are_never_better() -> None:
     values = {one.name: judge(own, one.answer).value for one in best.baselines if one.answer is not None}
     assert {"recommended", "part by part"} <= set(values)
     assert min(values.values()) >= (best.bound or 0.0)
+
+
+def test_attention_in_groups_is_offered_as_many_requests_a_group() -> None:
+    question = ask(
+        "kind: serving\nmodel: deepseek-v3\nhardware: b200\ndevices: 16\nrequests: {input: 100, output: 100}\nchoices: {tensor: 8}\n"
+    )
+    largest = {data: max(shape.batch for shape in shapes_of(question) if (shape.role, shape.data) == ("decode", data)) for data in (1, 8)}
+    assert largest == {1: 512, 8: 4096}
+
+
+def test_a_stated_time_with_its_factor_keeps_a_limit_that_it_equals() -> None:
+    """10 ms times 1.8 are 18 ms; the product of the two floats is more."""
+    text = GOLDEN.replace("ttft: 107.988 ms", "ttft: 10 ms").replace("ttft: 300 ms", "ttft: 18 ms")
+    assert 0.01 * 1.8 > 0.018
+    assert best_value(ask(text)) < inf
+
+
+def test_the_link_is_a_bandwidth() -> None:
+    with pytest.raises(InstanceError, match=r"matching\.link: '1' has no unit, a bandwidth is needed"):
+        ask(f"{LLAMA}matching: {{link: 1}}\n")
+    assert sent_at(ask(f"{LLAMA}matching: {{link: 50 GB/s}}\n")) == 50e9
