@@ -289,7 +289,7 @@ def _accuracy(options: argparse.Namespace) -> int:
         if options.plot and result.predictions:
             write_atomically(options.plot, plot(name, result))
         elif options.plot:
-            sys.stderr.write(f"--plot {options.plot}: not written, as no run could be priced\n")
+            sys.stderr.write(f"--plot {options.plot}: not written, as no run could be predicted\n")
     finally:  # a full disk must not cost the answer
         sys.stdout.write(report)
     return ANSWERED if result.predictions else INVALID

@@ -362,7 +362,7 @@ def short_text(instance: Instance, plan: Plan | KernelPlan, seconds: float | Non
     least, most = (-error / (1.0 + error) for error in (errors[-1], errors[0]))
     return (
         f"all {len(errors)} known runs of {stack} with {ranks} took longer than predicted, by {least:.0%} to {most:.0%}, "
-        f"which the likely range holds: something that {ranks} cost there is not priced{_priced_short_without(instance, kind, seconds)}"
+        f"which the likely range holds: something that {ranks} cost there is not modelled{_priced_short_without(instance, kind, seconds)}"
     )
 
 

@@ -286,7 +286,7 @@ def _torchtitan(text: str, steps: str) -> _Program:
         _SAVED,
         ("KEEP_CHECKPOINTS", "10", "latest checkpoints that stay, at least 2; 0 keeps all"),
     )
-    remark = "no evaluation: --validation.enable with --validation.freq, .steps and .dataset adds it, at a cost that is not priced"
+    remark = "no evaluation: --validation.enable with --validation.freq, .steps and .dataset adds it, at a cost that is not modelled"
     needs = (dataset, data, assets, _CHECKPOINTS, _RATE, _WARMUP)
     return _Program(f"-m torchtitan.train \\\n  {arguments}", needs, usual, remarks=(remark,))
 

@@ -306,12 +306,12 @@ _GELU: Final = (
 """NVIDIA/Megatron-LM megatron/training/arguments.py (000c4ac24f61): of gates there are --swiglu and --quick-geglu alone."""
 _ROUTES: Final = "scores and biases of the router (--moe-router-score-function, ...) are those of the network's configuration"
 _BALANCED: Final = (
-    "routers that nothing balances are slower than priced, and --moe-aux-loss-coeff is 0 where nothing is said: take it from the network's "
+    "routers that nothing balances are slower than predicted, and --moe-aux-loss-coeff is 0 if nothing is said: take it from the network's "
     "configuration (router_aux_loss_coef; 1e-3 is usual in public scripts)"
 )
 """NVIDIA/Megatron-LM megatron/training/arguments.py; the price has `workload.capacity_factor` on the fullest rank."""
 _BIASED: Final = (
-    "routers that nothing balances are slower than priced: --moe-router-enable-expert-bias with --moe-router-score-function sigmoid and "
+    "routers that nothing balances are slower than predicted: --moe-router-enable-expert-bias with --moe-router-score-function sigmoid and "
     "--moe-router-bias-update-rate 1e-3 balance them without a loss, as DeepSeek-V3 does (arXiv:2412.19437, section 2.1.2)"
 )
 _FUSED: Final = (

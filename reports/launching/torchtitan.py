@@ -201,7 +201,7 @@ def _kept_outputs(model: Transformer, plan: Plan) -> tuple[str, ...]:
     gibibytes = logits * model.activation_bytes / 2**30
     return (
         "stages need PyTorch 2.10 or newer, whose schedules take return_outputs: older ones keep the logits of all microbatches on the "
-        f"last stage, {gibibytes:.2f} GiB that are not priced here",
+        f"last stage, {gibibytes:.2f} GiB that are not modelled here",
     )
 
 

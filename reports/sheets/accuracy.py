@@ -46,7 +46,7 @@ def accuracy_sheet(name: str, result: Accuracy, count: int = 0) -> Sheet:
     runs, rejected = len(result.predictions), len(result.rejected)
     inferred = sum(bool(row.run.inferred) for row in result.predictions)
     filled = f" ({inferred:,} with a setting that the source does not state)" if inferred else ""
-    facts, text = [("runs priced", f"{runs:,}"), ("rows rejected", f"{rejected:,}")], "No run could be priced."
+    facts, text = [("runs priced", f"{runs:,}"), ("rows rejected", f"{rejected:,}")], "No run could be predicted."
     if total is not None and total.errors is not None:
         off = f"{total.errors.mean:.1%} off in the mean, {total.errors.median:.1%} in the median"
         text = f"Predicted step times are {off} ({_times(total)} times)."
@@ -207,7 +207,7 @@ def plot(name: str, result: Accuracy) -> str:
     )
     labels = Labels(
         title=f"{name}: predicted and measured step times",
-        description=f"Each mark is a run; the band is {_BAND:.0%} around equality. {summary or 'No run could be priced'}.",
+        description=f"Each mark is a run; the band is {_BAND:.0%} around equality. {summary or 'No run could be predicted'}.",
         across="measured seconds",
         upward="predicted seconds",
     )

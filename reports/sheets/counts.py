@@ -239,7 +239,7 @@ def _shared_notes(question: FleetQuestion, answer: Fleet) -> Iterator[str]:
     """Networks that are folded, and what a request waits for where several share a device."""
     served = [(name, question.runs[name, kind]) for name, shares in answer.shares.items() if name in question.work for kind in shares]
     if folds := list(dict.fromkeys(name for name, run in served if run.fold > 1)):
-        yield f"{listed(folds)}: folded networks are trained anew, and what folding costs in quality is not priced"
+        yield f"{listed(folds)}: folded networks are trained anew, and what folding costs in quality is not modelled"
     for kind in answer.devices:
         times = [question.runs[name, kind].time for name in question.work if kind in answer.shares.get(name, {})]
         if len(times) > 1:

@@ -62,7 +62,7 @@ times come from tokens a second. A row that repeats the settings and the time of
   size 2048 on four tensor ranks, 2.8 ms with a microbatch of 2 and 3.1 with 1, and hidden size 1024 on two, 3.2 ms with 4 and 3.6 with 2.
   Those runs look composed of a few measured layers (`crossflow/README.md`). The other 92 questions have a regret of 0.8 % in the mean and
   13.7 % at most.
-- What makes tau of the BLOOM runs are days, and eight tensor ranks, which are priced 7 % too short, two 8 % too long: one plan took
+- What makes tau of the BLOOM runs are days, and eight tensor ranks, which are predicted 7 % too short, two 8 % too long: one plan took
   120.2 to 121.5 s in one week and 114.0 to 114.1 s in the next, and many plans that are ranked differ by less.
 """
 

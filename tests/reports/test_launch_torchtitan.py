@@ -21,7 +21,7 @@ def test_torchtitan_compiles_as_the_measured_runs_did(schedule: Schedule, compil
 def test_torchtitan_says_what_an_older_pytorch_keeps_on_the_last_stage() -> None:
     """1,536 samples of 2,048 tokens on 32 replicas: 98,304 tokens, of each 51,200 / 8 logits of 2 bytes, 1.17 GiB; none without stages."""
     told = launch("torchtitan", MODEL, Plan(tensor=8, pipeline=4, data=32, sequence_parallel=True, zero=1)).remarks
-    assert "1.17 GiB that are not priced here" in told[0]
+    assert "1.17 GiB that are not modelled here" in told[0]
     alone = launch("torchtitan", MODEL, Plan(tensor=8, data=128, sequence_parallel=True, zero=3, overlap="data")).remarks
     assert not any("return_outputs" in words for words in alone)
 

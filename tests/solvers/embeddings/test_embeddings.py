@@ -673,7 +673,7 @@ STRANGE = (
     ({"pooling_factors": [1.0]}, "1 pooling_factors and 2 num_poolings are given"),
     ({"pooling_factors": [0.5, 3.0]}, "features below 1 beside others are not merged"),
     ({"pooling_factors": 3}, "pooling_factors: a list of numbers is needed"),
-    ({"use_virtual_table": True}, "virtual tables are not priced"),
+    ({"use_virtual_table": True}, "virtual tables are not modelled"),
 )
 
 

@@ -394,7 +394,7 @@ def test_a_file_without_a_run_that_can_be_priced_exits_with_three_and_the_reason
     out, err = capsys.readouterr()
     assert out.startswith("runs.csv   1 row, 0 priced, 1 rejected\n")
     assert "the degrees do not multiply" in out
-    assert err == f"--plot {target}: not written, as no run could be priced\n"
+    assert err == f"--plot {target}: not written, as no run could be predicted\n"
     assert not target.exists()
 
 
