@@ -93,8 +93,9 @@ class EngineEntry:
     """Of measured runs of 8-bit checkpoints that state none."""
     fitted: str
     """Measured runs of the fit; empty where constants are another engine's."""
-    errors: str = ""
-    """Mean errors of the time per output token, on runs of the fit and on others."""
+    dense: str = "no dense run is known"
+    with_experts: str = "no run with experts is known"
+    """How far the mean time per output token is off, in runs of dense models and in others."""
     versions: Mapping[str, Engine] = field(default_factory=dict)
     """Constants of earlier versions, by their first figures."""
     routed: float = 1.0
@@ -113,7 +114,8 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         cache="bf16",
         routed=1.37,
         fitted="101 runs of Llama 3.1 70B in fp8 on H100 and H200, October 2025",
-        errors="5-6 % off (dense, not fitted), 7-34 % with experts (Qwen3 235B on H100: 94 % in two runs)",
+        dense="TPOT is 5-6 % off (not fitted)",
+        with_experts="TPOT is 7-34 % off (Qwen3 235B on H100: 94 %)",
     ),
     "sglang": EngineEntry(
         constants=replace(_VLLM, arrival=0.148),
@@ -124,7 +126,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         chunk=8192,
         cache="bf16",
         fitted="",
-        errors="10 to 32 % off with experts; no dense run is known",
+        with_experts="TPOT is 10-32 % off",
     ),
     "trtllm": EngineEntry(
         constants=Engine(gap=2.74e-6, host=9.9e-6, request=1.0e-8, first=1.0, arrival=0.0408, wait=0.0556, aligned=True),
@@ -136,7 +138,8 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         cache="fp8",
         routed=1.45,
         fitted="68 runs of Llama 3.1 70B in fp8 on H200, October 2025",
-        errors="7 % off (dense, fitted; others 38 %), 9-26 % with experts",
+        dense="TPOT is 7 % off (fitted; others 38 %)",
+        with_experts="TPOT is 9-26 % off",
         versions={"1.0": Engine(gap=1.81e-06, host=0.00151, request=5.22e-05, first=3.25, arrival=0.0353, wait=0.0642, aligned=True)},
     ),
     "eager": EngineEntry(
@@ -148,7 +151,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         chunk=8192,
         cache="bf16",
         fitted="4 latencies of Llama 2 7B on A100 in 16 bits, 2023",
-        errors="3 % off for one request (not in the fit); no batch is known",
+        dense="TPOT is 3 % off for one request (not in the fit); no batch is known",
     ),
 }
 """Constants fitted to runs with all slots in use of ai-dynamo/aiconfigurator 095f58a (silicon_sample.csv, Apache-2.0) by

@@ -19,7 +19,7 @@ from crossopt.instances.files.units import quoted
 from crossopt.instances.measured.runs import gpu_named
 
 REQUIRED: Final = ("model", "gpu", "tp", "isl", "osl", "batch")
-TIMES: Final = (("tpot_ms",), ("latency_s",))
+TIMES: Final = ("tpot_ms", "latency_s")
 """Columns of times, one of which is needed."""
 _FURTHER: Final = (
     *("id", "checkpoint", "moe", "gpus", "engine", "engine_version", "mode", "precision", "weights", "expert_weights"),
@@ -163,12 +163,13 @@ class _RejectedError(Exception):
 def is_serving(path: str | Path) -> bool:
     """Whether a file holds measured serving, by its columns."""
     columns = set(columns_of(path))
-    return columns.issuperset(REQUIRED) and any(columns.issuperset(times) for times in TIMES)
+    return not columns.isdisjoint(("isl", "osl")) and len(columns.intersection(REQUIRED)) >= len(REQUIRED) - 1
 
 
 def read_served(path: str | Path) -> ServedRuns:
     """The rows of a CSV file; an InstanceError if it is no table of measured serving."""
-    outcomes = [_outcome(cells) for cells in read_table(path, REQUIRED, {*REQUIRED, *_FURTHER}, "measured setting").lines]
+    needed = (*REQUIRED, *(() if set(TIMES).intersection(columns_of(path)) else TIMES[:1]))
+    outcomes = [_outcome(cells) for cells in read_table(path, needed, {*REQUIRED, *_FURTHER}, "measured setting").lines]
     return ServedRuns(
         tuple(outcome for outcome in outcomes if isinstance(outcome, Served)),
         tuple(outcome for outcome in outcomes if isinstance(outcome, RejectedRow)),

@@ -229,7 +229,7 @@ def _beyond_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigu
 
 
 def _assumed_text(question: ServingQuestion) -> str:
-    """Formats that the question does not name, and the options that name them."""
+    """Share of the prompts that is in a cache; formats that the question does not name, and the options that name them."""
     offered, choices, found = [kind.options for kind in question.kinds], question.file.choices, list[tuple[str, str]]()
     weights = dict.fromkeys(form for options in offered for form in options.weights)
     if not choices.weights and tuple(weights) != ("bf16",):
@@ -238,7 +238,10 @@ def _assumed_text(question: ServingQuestion) -> str:
     if not choices.cache:
         found.append((f"{' and '.join(DEFAULT_CACHE)} cache", "--cache"))
     names, options = [", ".join(part) for part in zip(*found, strict=True)] or ["", ""]
-    return f"{names}; quality not priced ({options})" if names else ""
+    cached, prompts = (sum(share * getattr(own, name) for share, own in question.shares) for name in ("cached", "input"))
+    if not cached:
+        return f"{names}; quality not priced ({options})" if names else ""
+    return f"prompts cached to {cached / prompts:.0%}{f'; {names}, quality not priced' if names else ''}"
 
 
 def _uncalibrated_text(question: ServingQuestion, plan: ServingPlan) -> str:
@@ -364,8 +367,11 @@ def notes_of(question: ServingQuestion, result: Result[ServingPlan, ServingFigur
 def _of_accuracy(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
     if _uncalibrated_text(question, plan):
         return ("how far TPOT is off without measured kernels is not known",)
-    narrow = question.model is not None and question.model.experts == 1 and any(own.shape.weights == "fp4" for own in plan.workers)
-    return (f"TPOT is {ENGINES[question.file.engine].errors}{'; no dense run in 4 bits is known' if narrow else ''}",)
+    entry = ENGINES[question.file.engine]
+    if question.model is not None and question.model.experts > 1:
+        return (entry.with_experts,)
+    narrow = any(copies.shape.weights == "fp4" for copies in plan.workers)
+    return ("no dense run in 4 bits is known" if narrow else entry.dense,)
 
 
 def _of_queues(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:

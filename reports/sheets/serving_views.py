@@ -184,12 +184,14 @@ class _Stream:
 
 
 def load_section(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> Section:
-    """Latencies of the plan at tenths of its rate, by the formulas of queues, up to the first that breaks a limit."""
+    """Latencies of the plan at tenths of its rate, by the formulas of queues, up to the first that breaks a limit, and before queues
+    without end; the median only where it mostly differs from the other percentile."""
     if question.model is None:
         return Section("", ())
+    endless = max(said.loads) >= 1.0 and (question.level == "mean" or question.ttft == inf)
     level, streams = "p95" if question.level == "mean" else question.level, _streams(question, plan, said)
     rows = list[tuple[float, tuple[float, float], tuple[float, float]]]()
-    for tenth in range(1, _TENTHS + 1):
+    for tenth in range(1, 10 if endless else _TENTHS + 1):
         median, beyond = (_latencies(streams, at, tenth / 10.0) for at in ("p50", level))
         if not all(map(isfinite, beyond)):
             break
@@ -200,15 +202,19 @@ def load_section(question: ServingQuestion, plan: ServingPlan, said: ServingFigu
     limits, title = ("TTFT", "TPOT"), "Latency against load"
     columns = [amounts("requests/s", [row[0] for row in rows], "{:.4g}".format)]
     columns.append(amounts("of the rate", [row[0] / said.rate for row in rows], "{:.0%}".format))
+    spread = [2 * sum(row[1][index] < row[2][index] for row in rows) > len(rows) for index in range(2)]
     for index in shown:
-        for at, values in (("p50", [row[1][index] for row in rows]), (level, [row[2][index] for row in rows])):
+        for at, place in (("p50", 1), (level, 2)) if spread[index] else ((level, 2),):
+            values = [row[place][index] for row in rows]
             columns.append(amounts(f"{limits[index]} {at}", values, lambda value: rounded_quantity(value, "time", 3), "s"))
     kept = [[limits[index] for index, most in enumerate((question.ttft, question.tpot)) if row[2][index] > most] for row in rows]
     columns.append(names("limits", (f"{' and '.join(broken_ones)} broken" if broken_ones else "kept" for broken_ones in kept)))
     caption = f"By the formulas of queues, not the replay, with the requests in flight at each load; the plan's rate is {said.rate:.4g}/s"
     caption += ", with all slots in use, as limits hold for means" if question.level == "mean" else ""
+    caption += ", at which queues grow without end" if endless else ""
+    caption += "".join(f"; {limits[index]} has the same median where few requests wait" for index in shown if not spread[index])
     pictures = [
-        _load_picture(limits[index], level, [(rate, p50[index], p95[index]) for rate, p50, p95 in rows], most)
+        _load_picture(limits[index], level, [(rate, p50[index] if spread[index] else 0.0, p95[index]) for rate, p50, p95 in rows], most)
         for index, most in enumerate((question.ttft, question.tpot))
         if index in shown
     ]
@@ -245,7 +251,8 @@ def _latencies(streams: Sequence[_Stream], level: str, part: float) -> tuple[flo
 
 def _load_picture(name: str, level: str, rows: Sequence[tuple[float, float, float]], limit: float) -> Picture:
     """One latency by the rate, beside its limit."""
-    curves = [Line(label, tuple(row[index] for row in rows), (False,) * len(rows)) for index, label in ((1, "p50"), (2, level))]
+    both = [(label, tuple(row[index] for row in rows)) for index, label in ((1, "p50"), (2, level))]
+    curves = [Line(label, values, (False,) * len(rows)) for label, values in both if any(values)]
     curves += [Line("limit", (limit,) * len(rows), (False,) * len(rows))] if limit < inf else []
     values = [value * 1e3 for curve in curves for value in curve.values if value]
     scaled = [replace(curve, values=tuple(None if not value else value * 1e3 for value in curve.values)) for curve in curves]
