@@ -363,6 +363,8 @@ _MAPPING: Final = "a mapping"
 ZERO: Final = "zero is no figure to work with (give one above 0)"
 _LONGEST_NAME: Final = 1_000
 MOST: Final = 1_000  # faults of one file that are looked for
+_PERCENT: Final = 10
+"""Least value of a share that is taken for one in percent."""
 LARGEST_WHOLE: Final = 2**63 - 1  # what numpy and the solvers can hold
 
 
@@ -599,7 +601,9 @@ def _number(kind: Kind, marks: Marks, text: str) -> int | float | Fraction:
     if bounds.low is not None and value < bounds.low:
         raise ValueError(f"{quoted(text)} is too small (at least {_shown(bounds.low, unit)})")
     if bounds.high is not None and (value > bounds.high or (bounds.below and value == bounds.high)):
-        raise ValueError(f"{quoted(text)} is too large ({'below' if bounds.below else 'at most'} {_shown(bounds.high, unit)})")
+        share = unit is not None and unit.dimension == "ratio" and bounds.high == 1 and value >= _PERCENT and "%" not in text
+        percent = f"; write '{text} %' for a share" if share else ""
+        raise ValueError(f"{quoted(text)} is too large ({'below' if bounds.below else 'at most'} {_shown(bounds.high, unit)}{percent})")
     return exact if kind is Fraction else value
 
 

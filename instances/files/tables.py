@@ -64,7 +64,8 @@ def text_of(path: Path) -> str:
 
 def table_in(text: str, source: str, required: Sequence[str], known: Collection[str], noun: str) -> Table:
     """As `read_table`, of the text of a file."""
-    with reading_as("", text, f"a table of {noun}s", f"name a CSV file with the columns {', '.join(required)}"):
+    columns = f"the columns {', '.join(required)}" if required else "a header and rows"
+    with reading_as("", text, f"a table of {noun}s", f"name a CSV file with {columns}"):
         return _table_in(text, source, required, known, noun)
 
 

@@ -18,6 +18,9 @@ NUMBER: Final = r"[+-]?(?:[0-9]+(?:_[0-9]+)*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]
 LONGEST: Final = 100  # characters of a number with its unit; also keeps the exact arithmetic small
 
 _NUMBER: Final = re.compile(NUMBER)
+_ENDING: Final = re.compile(r"([^\W\d]+)(\d+)")
+_OTHER_LETTER: Final = 0.15
+"""Further likeness that a known word needs to be suggested for one that begins with another letter."""
 _GROUPED: Final = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
 _POWERS: Final = {
     "k": 1, "ki": 1, "thousand": 1, "m": 2, "mi": 2, "mio": 2, "million": 2,
@@ -241,14 +244,27 @@ def quoted(text: str, longest: int = 40) -> str:
 
 
 def nearest(wanted: str, known: Iterable[str], likeness: float = 0.6) -> list[str]:
-    """Known words that differ from `wanted` by case only, else the most similar one, else the first that begins with it, else none."""
-    known = list(known)
+    """Known words that differ from `wanted` by case only, else the one with the nearest number, else the most similar one, else the first
+    that begins with it, else none. Words that begin with another letter are to be more alike."""
+    known, word = list(known), wanted.lstrip("-")[:LONGEST]
     same = [other for other in known if other.casefold() == wanted.casefold()]
     if same or not known:
         return same
-    best, score = max(((other, SequenceMatcher(None, wanted[:LONGEST], other).ratio()) for other in known), key=lambda pair: pair[1])
+    if (number := _ENDING.fullmatch(word)) and (alike := [other for other in known if _beside(number, other) is not None]):
+        return [min(alike, key=lambda other: _beside(number, other) or 0)]
+    best, score = max(((other, SequenceMatcher(None, word, other.lstrip("-")).ratio()) for other in known), key=lambda pair: pair[1])
+    if word[:1].casefold() != best.lstrip("-")[:1].casefold():
+        likeness += _OTHER_LETTER
     longer = [other for other in known if other.casefold().startswith(f"{wanted.casefold()}_")]
     return [best] if score >= likeness else longer[:1]
+
+
+def _beside(number: re.Match[str], other: str) -> int | None:
+    """How far the number that a word ends with is from another word's; None where the words differ otherwise."""
+    found = _ENDING.fullmatch(other)
+    if found is None or found[1] != number[1] or len(found[2]) != len(number[2]):
+        return None
+    return abs(int(found[2]) - int(number[2]))
 
 
 def _split(text: str, wanted: Dimension) -> tuple[str, str]:

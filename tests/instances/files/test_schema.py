@@ -183,6 +183,7 @@ REFUSED = [
     ("area: ~", "1:7: area: there is no value, an area is needed (for example '815 mm^2')"),
     ("size: 0.3 B", "1:7: size: '0.3 B' is not a whole number"),
     ("share: 101 %", "1:8: share: '101 %' is too large (at most 1)"),
+    ("share: 80", "1:8: share: '80' is too large (at most 1; write '80 %' for a share)"),
     ("cluster: [a]", "1:10: cluster: this is a list, a text or a mapping is needed (write one value, without brackets)"),
     ("cluster: {}", "1:10: cluster.nodes: this key is missing, a whole number is needed"),
     ("cluster: {node: 4}", "1:11: cluster.node: unknown key (did you mean 'nodes'?)"),

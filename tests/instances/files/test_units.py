@@ -203,6 +203,25 @@ def test_more_bytes_than_a_limit_never_read_like_the_limit() -> None:
 
 
 @pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("p97", "mean p50 p90 p95 p99", "p95"),
+        ("p93", "mean p50 p90 p95 p99", "p95"),
+        ("ollama", "vllm sglang trtllm eager", ""),
+        ("--fast", "--at --rate --ttft", ""),
+        ("--set", "--rent --at", ""),
+        ("--tfft", "--ttft --tpot", "--ttft"),
+        ("gb2000", "gb200-nvl72 b200 h200", "b200"),
+        ("vlm", "vllm sglang", "vllm"),
+        ("TTFT", "ttft tpot", "ttft"),
+    ],
+)
+def test_a_known_word_is_suggested_where_it_may_be_meant(word: str, known: str, meant: str) -> None:
+    """Of words that end with numbers the one with the nearest; none that shares a few letters alone."""
+    assert nearest(word, known.split()) == ([meant] if meant else [])
+
+
+@pytest.mark.parametrize(
     ("value", "digits", "text"),
     [
         (0.9996, 3, "1000 ms"),

@@ -160,6 +160,11 @@ def test_faults_of_logs_are_sentences(text: str, message: str, tmp_path: Path) -
         read(path)
 
 
+def test_an_empty_log_is_said_to_be_empty() -> None:
+    with pytest.raises(InstanceError, match=r"the file is empty \(name a CSV file with a header and rows\)"):
+        requests_in("", "log.csv", None)
+
+
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("run", "setting", "token", "whole"),
