@@ -246,7 +246,7 @@ def _no_choice(where: str, given: str, known: list[str]) -> str:
     return f"{where.replace('COMMAND: ', '')}{given!r} is unknown ({near}one of {', '.join(known)})"
 
 
-def _number(text: str) -> float:
+def _plain_number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
@@ -549,7 +549,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="N", help="tokens of an answer")
     parser.add_argument("--cached", metavar="N", help="tokens of a prompt that are in the cache already (prefix caching)")
     parser.add_argument("--context", metavar="N", help="longest context of the model, such as 40960: longer requests are refused")
-    parser.add_argument("--rate", type=_number, metavar="N", help="requests a second that are served at least")
+    parser.add_argument("--rate", type=_plain_number, metavar="N", help="requests a second that are served at least")
     parser.add_argument("--ttft", metavar="TIME", help="limit of the time to first token, such as 300ms")
     parser.add_argument("--tpot", metavar="TIME", help="limit of the time per output token, such as 10ms")
     whose = "whose latencies keep the limits: p90, p95 (default) or p99 of random arrivals, or the mean without queues"
@@ -577,10 +577,10 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         goals.add_argument(f"--{name}", dest="minimize", action="store_const", const=aim, help=f"--minimize {aim}")
     parser.add_argument("--rent", metavar="MONEY", help="USD per device and hour (default: the list price, if any)")
     lost = "share of the rate of {} workers that is reached (default: 1; AIConfigurator: {})"
-    parser.add_argument("--prefill-share", type=_number, metavar="SHARE", help=lost.format("prefill", 0.9))
-    parser.add_argument("--decode-share", type=_number, metavar="SHARE", help=lost.format("decode", 0.92))
+    parser.add_argument("--prefill-share", type=_plain_number, metavar="SHARE", help=lost.format("prefill", 0.9))
+    parser.add_argument("--decode-share", type=_plain_number, metavar="SHARE", help=lost.format("decode", 0.92))
     queues = "time to first token over that without queues (default: 1; AIConfigurator: 1.8)"
-    parser.add_argument("--ttft-factor", type=_number, metavar="FACTOR", help=queues)
+    parser.add_argument("--ttft-factor", type=_plain_number, metavar="FACTOR", help=queues)
     parser.add_argument("--save", type=Path, metavar="FILE.yaml", help="write the question as a file, for `solve` and all other commands")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON to this file")
     parser.add_argument("--verbose", action="store_true", help="print the full result")

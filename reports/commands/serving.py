@@ -94,7 +94,8 @@ def _lines(options: Namespace) -> Iterator[str]:
     choices |= {"shapes": options.shapes} if options.shapes else {}
     data = [_tokens("--data", part) for part in _listed(options.data)] if options.data else []
     yield f"kind: {KIND}"
-    yield f"name: {json.dumps(f'{Path(value).stem} on {devices}')}"
+    named = Path(value).stem if key == "config" else value
+    yield f"name: {json.dumps(f'{named} on {devices}')}"
     yield f"{key}: {json.dumps(str(Path(value).resolve()) if key == 'config' else value)}"
     if key == "model" and _HUB.fullmatch(options.model):
         yield f"hub: {json.dumps(options.model)}"

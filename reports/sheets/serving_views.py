@@ -204,8 +204,7 @@ def load_section(question: ServingQuestion, plan: ServingPlan, said: ServingFigu
     columns.append(amounts("of the rate", [row[0] / said.rate for row in rows], "{:.0%}".format))
     spread = [2 * sum(row[1][index] < row[2][index] for row in rows) > len(rows) for index in range(2)]
     for index in shown:
-        for at, place in (("p50", 1), (level, 2)) if spread[index] else ((level, 2),):
-            values = [row[place][index] for row in rows]
+        for at, values in (("p50", [row[1][index] for row in rows]), (level, [row[2][index] for row in rows]))[not spread[index] :]:
             columns.append(amounts(f"{limits[index]} {at}", values, lambda value: rounded_quantity(value, "time", 3), "s"))
     kept = [[limits[index] for index, most in enumerate((question.ttft, question.tpot)) if row[2][index] > most] for row in rows]
     columns.append(names("limits", (f"{' and '.join(broken_ones)} broken" if broken_ones else "kept" for broken_ones in kept)))

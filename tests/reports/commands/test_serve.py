@@ -297,6 +297,11 @@ def test_latencies_are_shown_by_load_up_to_the_first_broken_limit(mode: str, tmp
     assert verdicts[10:] == () or verdicts[10].endswith("broken")
 
 
+def test_a_model_with_a_dot_in_its_name_keeps_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "llama3.1-8b", "--gpus", "1xh100", "--input", "100", "--output", "20"]) == 0
+    assert said(capsys).startswith("llama3.1-8b on 1 h100")
+
+
 def test_latencies_by_load_end_before_queues_without_end(capsys: pytest.CaptureFixture[str]) -> None:
     """Prefill workers that are busy all the time have years of a queue by the formulas."""
     assert main([*LINE, "--at", "mean", "--mode", "apart", "--verbose"]) == 0
