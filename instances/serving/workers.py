@@ -101,7 +101,40 @@ class Offer:
 
 
 def shapes_of(question: ServingQuestion) -> Iterator[Shape]:
-    """All workers that the question offers, those of one role together."""
+    """All workers that the question offers, those of one role together, without those that the engine does not start; with them where it
+    starts none."""
+    every = tuple(_stated_shapes(question))
+    yield from tuple(shape for shape in every if not refusal(question, shape)) or every
+
+
+def left_out(question: ServingQuestion) -> tuple[str, ...]:
+    """Why the engine starts only some of the workers that the options give."""
+    reasons = [refusal(question, shape) for shape in _stated_shapes(question)]
+    return tuple(dict.fromkeys(reason for reason in reasons if reason)) if not all(reasons) else ()
+
+
+_BLOCK: Final = 128
+"""Weights that share a scale, in both directions."""
+
+
+def refusal(question: ServingQuestion, shape: Shape, launched: str = "") -> str:
+    """Why an engine, by default that of the question, does not start a worker; empty where it does, and where none is launched."""
+    model, engine = question.model, launched or question.file.engine
+    if model is None or question.chip is not None or engine == "trtllm":
+        return ""
+    if engine != "sglang" and shape.role != "both" and shape.pipeline > 1:
+        return "NixlConnector of vllm passes no caches between pipelines (take choices.pipeline: 1, or mode: together)"
+    widths = [(model.expert_ffn or model.ffn, shape.tensor // shape.expert)] if model.experts > 1 else []
+    widths += [(model.ffn, shape.tensor)] if model.experts == 1 or model.dense_layers else []
+    for width, ranks in widths if shape.weights == "fp8-block" else ():
+        if width % (_BLOCK * ranks):
+            held = f"{width:,} columns on {ranks} ranks are no multiple of {_BLOCK} on each"
+            return f"{engine} loads fp8-block weights in whole blocks, and {held} (take fewer ranks, or whole experts by choices.expert)"
+    return ""
+
+
+def _stated_shapes(question: ServingQuestion) -> Iterator[Shape]:
+    """All workers that the options of the question give."""
     file = question.file
     if file.workers is not None:
         for name, worker in file.workers.items():

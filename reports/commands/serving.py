@@ -16,7 +16,7 @@ from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.units import quoted
 from crossopt.instances.question import read_again, read_given
 from crossopt.instances.serving.question import ServingQuestion, stated_context
-from crossopt.instances.serving.workers import Shape, priced
+from crossopt.instances.serving.workers import Shape, priced, refusal
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import usage
 from crossopt.reports.commands.networks import Written, answer_written, check_targets
@@ -341,8 +341,7 @@ def _remarks_of_shapes(engine: str, question: ServingQuestion, shapes: Sequence[
     drafted, data = max(shape.drafted for shape in shapes), [shape for shape in shapes if shape.data > 1]
     if drafted and not (question.model and question.model.prediction_layers):
         yield "DRAFT_MODEL is the name of an EAGLE-3 draft model for this model"
-    if engine == "vllm" and any(shape.pipeline > 1 and shape.role != "both" for shape in shapes):
-        yield "these workers do not start: NixlConnector has no pipelines (solve with choices.pipeline: 1, or mode: together)"
+    yield from dict.fromkeys(f"these workers do not start: {reason}" for shape in shapes if (reason := refusal(question, shape, engine)))
     if data and engine == "vllm":
         yield "--max-num-seqs counts the requests of each data-parallel rank"
     if engine == "trtllm":

@@ -9,7 +9,7 @@ from crossopt.crossflow.serving.flight import loads_of, most_within
 from crossopt.instances.catalogue.engines import ENGINES, format_in, has_kernels
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import DEFAULT_CACHE, JOINT, RequestClass, ServingQuestion, of_classes, with_chip
-from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, floors, kernels_of, priced, with_network
+from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, floors, kernels_of, left_out, priced, refusal, with_network
 from crossopt.reports.sheets.serving_views import USES, sections_of
 from crossopt.reports.sheets.sheet import Pairs, Section, Sheet, answer_sheet, baselines_in, baselines_text
 from crossopt.solvers.answer import Result
@@ -185,7 +185,7 @@ def _beside(seconds: float, limit: float) -> str:
     return text if limit == float("inf") else f"{text} of {rounded_quantity(limit, 'time', 4)}"
 
 
-_NOTED = ("beyond", "assumed", "tokens", "uncalibrated")
+_NOTED = ("not started", "beyond", "assumed", "tokens", "uncalibrated")
 """Rows of the short answer that the full one lists with its notes."""
 
 
@@ -193,6 +193,7 @@ def _meaning(question: ServingQuestion, plan: ServingPlan, said: ServingFigures,
     """What the rates mean, what fills the memory, what keeps the next larger batch out, and what must not be overlooked."""
     user = f", {said.tokens_per_user:,.4g} a user" if said.tokens_per_user else ""
     rows = [("tokens", f"{said.tokens_per_device:,.4g}/s a device{user}"), ("money", _money_text(question, said))]
+    rows.append(("not started", "; ".join(dict.fromkeys(refusal(question, copies.shape) for copies in plan.workers))))
     if question.model is not None and found is not None:
         rows.append(("memory", _memory_text(question, said)))
         rows.append(("replay", _replay_text(question, found)))
@@ -361,7 +362,8 @@ def notes_of(question: ServingQuestion, result: Result[ServingPlan, ServingFigur
     """What a reader has to know before trusting the figures."""
     if question.model is None or result.answer is None:
         return ()
-    return (*_of_accuracy(question, result.answer), *_of_queues(question, result), *_of_shapes(question, result.answer))
+    left = tuple(f"left out: {reason}" for reason in left_out(question))
+    return (*_of_accuracy(question, result.answer), *_of_queues(question, result), *_of_shapes(question, result.answer), *left)
 
 
 def _of_accuracy(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:

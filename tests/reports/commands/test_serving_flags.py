@@ -8,7 +8,7 @@ import yaml
 
 from crossopt.instances.catalogue.engines import format_in
 from crossopt.instances.question import read_given
-from crossopt.instances.serving.workers import Shape
+from crossopt.instances.serving.workers import Shape, left_out, refusal, shapes_of
 from crossopt.reports.cli import main
 from crossopt.reports.commands.serving import _remarks, _remarks_of_shapes, command_of
 
@@ -155,3 +155,36 @@ def test_the_format_in_the_name_on_the_hub_is_the_default(tmp_path: Path, capsys
     ):
         question = read_given(f"{REQUESTS}model: qwen3-32b\nhub: {hub}\nhardware: {gpu}\n", "serving")
         assert question.kinds[0].options.weights == (weights,)
+
+
+@pytest.mark.parametrize(
+    ("model", "engine", "tensor", "expert", "started"),
+    [
+        ("qwen3-30b-a3b", "vllm", 8, 1, False),  # 768 / 8 = 96
+        ("qwen3-235b-a22b", "sglang", 8, 1, False),  # 1,536 / 8 = 192
+        ("qwen3-235b-a22b", "sglang", 8, 2, True),  # 1,536 / 4 = 384
+        ("qwen3-235b-a22b", "trtllm", 8, 1, True),
+        ("deepseek-v3", "vllm", 8, 1, True),  # 2,048 / 8 = 256, and 18,432 / 8 = 2,304 = 18 x 128
+        ("llama2-13b", "vllm", 8, 1, False),  # 13,824 / 8 = 1,728 = 13.5 x 128
+    ],
+)
+def test_engines_load_weights_with_scales_of_blocks_in_whole_blocks(
+    model: str, engine: str, tensor: int, expert: int, started: bool
+) -> None:
+    question = read_given(f"{REQUESTS}model: {model}\nhardware: h200\nengine: {engine}\n", "serving")
+    shape = Shape("both", "", "fp8-block", tensor=tensor, expert=expert, batch=8)
+    assert (refusal(question, shape) == "") == started
+    assert not refusal(question, Shape("both", "", "fp8", tensor=tensor, expert=expert, batch=8))
+
+
+def test_workers_that_an_engine_does_not_start_are_offered_only_where_it_starts_no_others() -> None:
+    text = f"{REQUESTS}model: qwen3-30b-a3b\nhardware: h200\nchoices: {{weights: fp8-block, tensor: 8, "
+    both = read_given(f"{text}expert: [1, 8]}}\n", "serving")
+    assert {shape.expert for shape in shapes_of(both)} == {8}
+    assert [reason for reason in left_out(both) if "768 columns on 8 ranks" in reason]
+    alone = read_given(f"{text}expert: 1}}\n", "serving")
+    assert {shape.expert for shape in shapes_of(alone)} == {1}
+    assert left_out(alone) == ()
+    pipelines = "model: llama3-8b\nhardware: h200\nchoices: {tensor: 1, batch: 8, pipeline: "
+    for mode, offered in (("[1, 2]", {("both", 1), ("both", 2), ("prefill", 1), ("decode", 1)}), ("2", {("both", 2)})):
+        assert {(shape.role, shape.pipeline) for shape in shapes_of(read_given(f"{REQUESTS}{pipelines}{mode}}}\n", "serving"))} == offered
