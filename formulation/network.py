@@ -117,7 +117,8 @@ def least_point(program: Program, options: Sequence[tuple[float, ...] | None]) -
 
 
 def narrowed(program: Program, least: Sequence[float]) -> Program:
-    """With the least point for its low ends, and the high ends that rows and orders leave; counted exactly and rounded up."""
+    """With the least point for its low ends, and the high ends that rows and orders leave; then low ends that rows ask for where all
+    others are at their highest. Counted exactly and rounded away from the other end."""
     highs = list(program.highs)
     for factors, most in zip(program.factors, program.most, strict=True):
         if min(factors) < 0.0:
@@ -128,7 +129,23 @@ def narrowed(program: Program, least: Sequence[float]) -> Program:
                 highs[dimension] = min(highs[dimension], nextafter(float(Fraction(least[dimension]) + left / Fraction(factor)), inf))
     for more, less in program.descending:
         highs[less] = min(highs[less], highs[more])
-    return replace(program, lows=tuple(least), highs=tuple(map(max, least, highs)))
+    highs = [*map(max, least, highs)]
+    return replace(program, lows=tuple(_raised(program, least, highs)), highs=tuple(highs))
+
+
+def _raised(program: Program, least: Sequence[float], highs: Sequence[float]) -> list[float]:
+    """Low ends with what rows that ask for more leave to each dimension where all others are at their highest."""
+    lows = list(least)
+    for factors, most in zip(program.factors, program.most, strict=True):
+        if max(factors) > 0.0 or any(factor and high == inf for factor, high in zip(factors, highs, strict=True)):
+            continue
+        spare = Fraction(most) - sum(_times(factor, Fraction(high)) for factor, high in zip(factors, highs, strict=True) if factor)
+        for dimension, factor in enumerate(factors):
+            if factor < 0.0 and spare >= 0:
+                exact = Fraction(highs[dimension]) + spare / Fraction(factor)
+                low = float(exact)
+                lows[dimension] = max(lows[dimension], low if Fraction(low) <= exact else nextafter(low, -inf))
+    return lows
 
 
 def broken_rows(program: Program, point: Sequence[float]) -> list[int]:

@@ -111,7 +111,7 @@ def bounded(question: NetworkQuestion, program: Program, options: Options) -> Pa
 
 
 def solved(own: Program, near: Point | None = None) -> tuple[Multipliers, Point]:
-    """The best point of a program that keeps every row exactly, with its multipliers; the low ends where there is no room.
+    """The best point of a program that keeps every row exactly, with its multipliers; an end where there is no room.
 
     It begins at the point that is given, where that is strictly inside."""
     fixed = fixed_in(own)
@@ -120,7 +120,7 @@ def solved(own: Program, near: Point | None = None) -> tuple[Multipliers, Point]
     if start is None:
         times = [[size / rate for size, rate in zip(sent, own.lows, strict=True)] for sent in own.sent]
         shares = tuple(tuple(float(index == row.index(max(row))) for index in range(len(row))) for row in times)
-        return Multipliers(shares, (0.0,) * len(own.rows)), own.lows
+        return Multipliers(shares, (0.0,) * len(own.rows)), own.highs if broken_rows(own, own.lows) and max(own.highs) < inf else own.lows
     found = minimise(own, start, fixed)
     return found.multipliers, feasible_point(own, found.point)
 
@@ -136,7 +136,8 @@ def candidates(program: Program, part: Part) -> Iterator[Point]:
     ways = list(zip(part.point, own.lows, part.options, strict=True))
     for near in (True, False):
         found = [max(option for option in allowed or (low,) if option <= (at * (1.0 + 1e-9) if near else low)) for at, low, allowed in ways]
-        found = [max(rate, low) if allowed else at for rate, (at, low, allowed) in zip(found, ways, strict=True)]
+        lows = [min(option for option in allowed if option >= low) if allowed else at for at, low, allowed in ways]
+        found = [max(rate, low) if allowed else at for rate, low, (at, _, allowed) in zip(found, lows, ways, strict=True)]
         for dimension in sorted(range(len(found)), key=lambda dimension: -max(sent[dimension] / found[dimension] for sent in program.sent)):
             for option in part.options[dimension] or ():
                 raised = (*found[:dimension], option, *found[dimension + 1 :])

@@ -122,18 +122,18 @@ def why_none(question: NetworkQuestion) -> tuple[str, ...]:
     if broken:
         names = [question.rows[row].name for row in broken]
         return tuple(f"{name}: the least bandwidths of all dimensions already take more" for name in names)
-    minimum = question.file.budget.at_least
-    if minimum is not None and most_together(question) < minimum:
-        return (f"budget.at_least: all dimensions together may have {most_together(question) / 1e9:.6g} GB/s at the most",)
+    minimum, most = question.file.budget.at_least, most_together(question)
+    if minimum is not None and most < Fraction(minimum):
+        return (f"budget.at_least: all dimensions together may have {float(most) / 1e9:.6g} GB/s at the most",)
     return ()
 
 
-def most_together(question: NetworkQuestion) -> float:
-    """The most that all dimensions may have together, within their ends and orders."""
+def most_together(question: NetworkQuestion) -> Fraction | float:
+    """The most that all dimensions may have together, within their ends and orders; counted exactly."""
     highs = list(question.highs)
     for more, less in question.descending:
         highs[less] = min(highs[less], highs[more])
-    return sum(highs) if max(highs) < inf else inf
+    return sum(map(Fraction, highs)) if max(highs) < inf else inf
 
 
 # Bounds recomputed from multipliers, for every part of the catalogues, without an engine or a solver.

@@ -122,9 +122,10 @@ def clashes(question: ServingQuestion, until: float) -> tuple[str, ...]:
         return (_clash({name: pair for name, pair in pairs.items() if pair[1] > pair[0]}),)
     chips = best_chips(chip, full_box(chip.space))
     if not chips.alive[0]:
-        return ("chip: no chip within the budgets has area and power left for computing and for memory",)
+        return ("chip: the budgets leave no chip with both throughput and memory bandwidth",)
     best = on_hardware(question, take(chips.hardware, 0))
-    general = ("chip: no chip within the budgets serves the rate within the limits",)
+    devices = f" on {question.devices:,} device{'s' * (question.devices != 1)}" if question.file.devices else ""
+    general = (f"chip: no chip within the budgets serves the rate within the limits{devices}",)
     try:
         with np.errstate(all="ignore"):
             table = table_of(best)

@@ -626,9 +626,14 @@ def _reasons_of_rate(question: ServingQuestion, table: Table) -> tuple[str, ...]
     greatest = replace(question, classes=classes, file=replace(question.file, objective="throughput"))
     top = best_of(greatest, table_of(greatest))
     if top is None:
-        fewest = min(offer.devices for offers in table.offers.values() for offer in offers)
+        least = {
+            role: min((offer.devices for (_, own), offers in table.offers.items() if own == role for offer in offers), default=inf)
+            for role in _ROLES
+        }
+        fewest = min(sum(least[role] for role in roles) for roles in modes_of(question))
         if fewest > question.devices:
-            return (f"devices: a worker needs {fewest:,}, more than the {question.devices:,} of the question",)
+            workers = "a worker needs" if least["both"] == fewest else "a prefill and a decode worker need"
+            return (f"devices: {workers} {fewest:,}, more than the {question.devices:,} of the question",)
         most = f"{question.devices:,} device{'s' * (question.devices != 1)}"
         return (f"{question.level}: on {most} the queue of any rate breaks the limits (allow more, or limits at mean)",)
     rate, devices = question.rate, question.devices

@@ -37,7 +37,7 @@ from crossopt.reports.sheets.sheet import Sheet, Table
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.cpsat import scheduled
-from crossopt.solvers.checking import check
+from crossopt.solvers.checking import check, check_answer
 from crossopt.solvers.family import solve
 from crossopt.solvers.network.collective import engines
 from crossopt.solvers.network.collective.engines import as_run, themis, weights_of
@@ -753,3 +753,19 @@ def test_a_deadline_in_whole_nanoseconds_is_kept_as_it_is_written() -> None:
     dimension = "{name: d, shape: ring, algorithm: ring, size: 2, bandwidth: 200 GiB/s, latency: 700 ns}"
     text = f"kind: collective\ncollective: all_reduce\nbytes: 1 MiB\nchunks: [1]\ndimensions: [{dimension}]\ndeadline: 3989125 ns\n"
     assert read_given(text, "collective").deadline == 3_989_125
+
+
+def test_networks_whose_least_sum_is_that_of_the_highest_bandwidths_are_answered() -> None:
+    dimension = "{name: %s, shape: ring, size: 4, tier: %s, at_most: %d GB/s}"
+    text = f"""\
+kind: network
+dimensions: [{dimension % ("a", "chiplet", 100)}, {dimension % ("b", "package", 200)}]
+objective: time_cost
+budget: {{at_least: 300 GB/s}}
+workloads:
+  - {{name: m, compute: 1 ms, collectives: [{{collective: all_reduce, bytes: 192 MiB, group: [4, 4]}}]}}
+"""
+    question = read_given(text, "network")
+    found = solve(NETWORK, question, "auto", Limits(), unwatched)
+    assert (found.answer, found.proved) == (Bandwidths((100e9, 200e9)), True)
+    assert check_answer(NETWORK, found, question).accepted

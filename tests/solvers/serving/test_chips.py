@@ -192,7 +192,10 @@ speculation: {accepted: {1: 1.8, 3: 2.6}}
 def test_chips_whose_best_figures_together_are_no_chip_are_infeasible_for_a_reason() -> None:
     question = ask(BEYOND)
     found = solve_and_verify(family_of("serving"), question, "auto", Limits(), unwatched)
-    assert (found.status, found.reasons) == ("INFEASIBLE", ("chip: no chip within the budgets serves the rate within the limits",))
+    assert (found.status, found.reasons) == (
+        "INFEASIBLE",
+        ("chip: the budgets leave no chip with both throughput and memory bandwidth",),
+    )
 
 
 def test_chips_without_power_for_memory_are_infeasible_for_a_reason() -> None:
@@ -202,4 +205,4 @@ def test_chips_without_power_for_memory_are_infeasible_for_a_reason() -> None:
         .replace("10 ms", "0.1 ms")
     )
     found = solve_and_verify(family_of("serving"), ask(text), "auto", Limits(), unwatched)
-    assert found.reasons == ("chip: no chip within the budgets has area and power left for computing and for memory",)
+    assert found.reasons == ("chip: the budgets leave no chip with both throughput and memory bandwidth",)

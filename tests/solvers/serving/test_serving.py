@@ -770,3 +770,10 @@ def test_the_link_is_a_bandwidth() -> None:
     with pytest.raises(InstanceError, match=r"matching\.link: '1' has no unit, a bandwidth is needed"):
         ask(f"{LLAMA}matching: {{link: 1}}\n")
     assert sent_at(ask(f"{LLAMA}matching: {{link: 50 GB/s}}\n")) == 50e9
+
+
+def test_too_few_devices_for_both_parts_are_the_reason() -> None:
+    text = LLAMA.replace("devices: 16", "devices: 4").replace("tensor: [4, 8], batch: [8, 32]", "tensor: 4, batch: 8, mode: apart")
+    question = ask(text.replace("40 ms", "40 ms, at: mean"))
+    found = program(question, Limits(), unwatched)
+    assert found.reasons == ("devices: a prefill and a decode worker need 8, more than the 4 of the question",)
