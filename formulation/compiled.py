@@ -24,7 +24,10 @@ INSTALL: Final = install_text("graphs")
 
 
 def compiled(function: _Function) -> _Function:
-    """The function in machine code; exact in whole numbers, and in floating point as it is written, without rearranging."""
+    """The function in machine code; exact in whole numbers, and in floating point as it is written, without rearranging.
+
+    A literal as an argument would be a type of its own and compile the function once more: callers write `int(np.int64(1))`.
+    """
     if not COMPILES:
         return function
     try:

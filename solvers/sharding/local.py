@@ -129,17 +129,17 @@ def _settle(board: Board, chosen: Ints, settled: Mask, order: Ints) -> int:
     """Gives each node, in order, what costs least beside its settled neighbours and takes no more than is left; how many change."""
     limit, in_use, changed = board.room[0], np.zeros(board.room[1], np.int64), 0
     for node in range(len(chosen)):
-        _use(board, in_use, node, chosen[node], 1)
+        _use(board, in_use, node, chosen[node], int(np.int64(1)))
     for node in order:
         before, best = chosen[node], chosen[node]
-        _use(board, in_use, node, before, -1)
+        _use(board, in_use, node, before, int(np.int64(-1)))
         least = _cost(board, chosen, settled, node, before)
         for strategy in range(board.offsets[node + 1] - board.offsets[node]):
             if strategy != before:
                 cost = _cost(board, chosen, settled, node, strategy)
                 if cost < least and _fits(board, in_use, node, before, strategy, limit):
                     least, best = cost, strategy
-        _use(board, in_use, node, best, 1)
+        _use(board, in_use, node, best, int(np.int64(1)))
         chosen[node], settled[node] = best, True
         changed += best != before
     return changed

@@ -269,7 +269,7 @@ def _merged(region: Region, left: int, right: int, at: int, width: int) -> None:
     """A new matrix goes into the edge that the two nodes have, if they have one."""
     found = _between(region, left, right)
     if found == NONE:
-        joined(region, left, right, at, width, 1)
+        joined(region, left, right, at, width, int(np.int64(1)))
         return
     base, step, stride = region.bases[found >> 1], region.steps[found], region.steps[found ^ 1]
     height = region.starts[left + 1] - region.starts[left]

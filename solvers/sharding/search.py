@@ -115,7 +115,7 @@ def _move(walker: Walker, size: int, share: float) -> None:
     nodes = len(standing.labels)
     size = min(size, nodes, len(region.labels))
     apart = size >= 12 and draw_below(walker.seed, 4) == 0
-    count = gathered(layout, region, walker.seed, draw_below(walker.seed, nodes), size // 2 if apart else size, 0)
+    count = gathered(layout, region, walker.seed, draw_below(walker.seed, nodes), size // 2 if apart else size, int(np.int64(0)))
     if apart:
         count = gathered(layout, region, walker.seed, draw_below(walker.seed, nodes), size, count)
     region.sizes[NODES] = count
@@ -152,8 +152,8 @@ def pull(walker: Walker, moves: int, size: int, hard: bool) -> None:
     standing, region = walker.standing, walker.region
     for _ in range(moves):
         start = draw_below(walker.seed, len(standing.labels))
-        region.sizes[NODES] = gathered(walker.layout, region, walker.seed, start, min(size, len(region.labels)), 0)
-        inner = opened(walker.layout, standing, region, walker.prices, RATE_ONE, walker.arcs)
+        region.sizes[NODES] = gathered(walker.layout, region, walker.seed, start, min(size, len(region.labels)), int(np.int64(0)))
+        inner = opened(walker.layout, standing, region, walker.prices, int(np.int64(RATE_ONE)), walker.arcs)
         best_choice(region, walker.seed)
         more = difference(walker.layout, standing, region, walker.arcs, inner)
         changes_of(walker.layout, standing, region, walker.events)
