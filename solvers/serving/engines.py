@@ -61,7 +61,7 @@ def program(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOu
         bound=value,
         proof=RecomputableBound(BY_PROGRAM),
         engine="program",
-        baselines=(*_rules(question, best), *_of_one_kind(question), *_of_other_pools(question)),
+        baselines=(*_rules(question, best), *_of_one_kind(question), *(own for own in _of_other_pools(question) if own.answer != answer)),
         trace=((monotonic() - began, float(value), float(value)),),
         value=value,
     )

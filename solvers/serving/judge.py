@@ -518,6 +518,7 @@ def solved(question: ServingQuestion) -> Solution | None:
     """The best plan over all ways to put classes together in pools; None where there is none, a ValueError where this is not known.
 
     With f(s) the least cost of classes s, and all subsets t of s that hold its first class:  f(s) = min over t of  cost(t) + f(s - t).
+    Of plans that cost the same it is one of the fewest pools.
     """
     names, pools = [one.name for one in question.classes], question.file.choices.pools
     if len(names) == 1 or pools == "shared":
@@ -533,7 +534,7 @@ def solved(question: ServingQuestion) -> Solution | None:
             rest = least.get(mask ^ part_mask) if part_mask & first and part_mask | mask == mask else None
             if found is not None and rest is not None:
                 ways.append(Solution((*found.pools, *rest.pools)))
-        least[mask] = min(ways, key=lambda way: (way.cost, way.devices, -way.rate), default=None)
+        least[mask] = min(ways, key=lambda way: (way.cost, len(way.pools), way.devices, -way.rate), default=None)
     return _within(question, least[(1 << len(names)) - 1])
 
 

@@ -33,7 +33,7 @@ from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import check, solve_and_verify
 from crossopt.solvers.family import family_of
 from crossopt.solvers.serving.engines import exhaustive, program
-from crossopt.solvers.serving.judge import ServingPlan, best_of, judge, multiplier_bound, prove, reasons_of, table_of
+from crossopt.solvers.serving.judge import ServingPlan, best_of, judge, multiplier_bound, prove, reasons_of, solved, table_of
 from tests.extent import some
 
 LLAMA = """\
@@ -305,6 +305,15 @@ def test_classes_in_pools_as_by_a_look_at_every_partition(pools: str, edit: tupl
 def test_more_ways_to_pool_classes_take_no_more_devices() -> None:
     devices = {pools: best_value(ask(CLASSES.replace("mode: together", f"pools: {pools}"))) for pools in ("any", "own", "shared")}
     assert devices["any"] <= min(devices.values())
+
+
+def test_of_equal_plans_the_one_with_the_fewest_pools_is_taken() -> None:
+    """Two devices serve these rates in one pool and in two, and more requests a second in two."""
+    text = CLASSES.replace("rate: 30", "rate: 15").replace("rate: 2}", "rate: 1}").replace("tensor: [1, 2]", "tensor: 1, pools: any")
+    found, alone = (solved(ask(edited)) for edited in (text, text.replace("pools: any", "pools: shared")))
+    assert found is not None and alone is not None
+    assert found.devices == alone.devices == 2
+    assert len(found.pools) == 1
 
 
 def test_plans_that_leave_a_class_out_or_serve_it_twice_are_none() -> None:
