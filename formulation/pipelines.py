@@ -23,7 +23,7 @@ from crossopt.crossflow.records import dataclass
 from crossopt.formulation.model import Linear, Model, Variable
 from crossopt.instances.counts.pipelines import PipelinesQuestion
 
-MOST_STEPS, MOST_PLACED = 2_000_000, 400_000
+MOST_STEPS, MOST_PLACED = 600_000, 400_000
 """Choices in a search of covers, and of placements."""
 _FLOW = 20
 """Steps that a flow counts for."""
@@ -54,7 +54,7 @@ def _table(question: PipelinesQuestion, node: int) -> tuple[int, ...]:
     return tuple(min(rate, most) for rate in question.tables[node])
 
 
-def _groups(question: PipelinesQuestion) -> dict[tuple[int, ...], list[int]]:
+def groups_of(question: PipelinesQuestion) -> dict[tuple[int, ...], list[int]]:
     """Nodes by their rates, as far as their links let tokens through."""
     found: dict[tuple[int, ...], list[int]] = {}
     for node in range(len(question.nodes)):
@@ -78,13 +78,11 @@ Active = tuple[tuple[int, int], ...]
 """Layers that are left of each node that goes on, and its rate, in ascending order."""
 
 
-def covering(question: PipelinesQuestion, rate: int, tick: Tick, most: int = MOST_STEPS, aligned: bool = False) -> tuple[Stage, ...] | None:
-    """Nodes over whose layers this rate passes everywhere; None where there are none. A LargeError after too many steps.
-
-    Where `aligned`, all nodes that hold a layer hold the same ones, which is no bound but a placement of any links that carry enough."""
-    by_table = _groups(question)
+def covering(question: PipelinesQuestion, rate: int, tick: Tick, most: int = MOST_STEPS) -> tuple[Stage, ...] | None:
+    """Nodes over whose layers this rate passes everywhere; None where there are none. A LargeError after too many steps."""
+    by_table = groups_of(question)
     groups = [*by_table.values()]
-    begun = _Covers([len(group) for group in groups], [*by_table], question.layers, rate, tick, most, aligned).begun()
+    begun = _Covers([len(group) for group in groups], [*by_table], question.layers, rate, tick, most).begun()
     if begun is None:
         return None
     return tuple(question.stage(groups[one.group].pop(), min(first, question.layers - one.count), one.count) for first, one in begun)
@@ -93,11 +91,9 @@ def covering(question: PipelinesQuestion, rate: int, tick: Tick, most: int = MOS
 class _Covers:
     """A search of covers, which keeps what it refuted."""
 
-    def __init__(
-        self, numbers: Sequence[int], tables: Sequence[Sequence[int]], layers: int, rate: int, tick: Tick, most: int, aligned: bool
-    ) -> None:
-        self.numbers, self.layers, self.rate, self.tick, self.most, self.aligned = numbers, layers, rate, tick, most, aligned
-        self.options = [option for group, table in enumerate(tables) for option in _beginnings(group, table, rate, aligned)]
+    def __init__(self, numbers: Sequence[int], tables: Sequence[Sequence[int]], layers: int, rate: int, tick: Tick, most: int) -> None:
+        self.numbers, self.layers, self.rate, self.tick, self.most = numbers, layers, rate, tick, most
+        self.options = [option for group, table in enumerate(tables) for option in _undominated(group, table, rate)]
         work = [[one.count * one.rate for one in self.options if one.group == group] for group in range(len(tables))]
         self.work = [max(own, default=0) for own in work]
         self.refuted: dict[tuple[tuple[int, ...], Active], int] = {}
@@ -115,7 +111,8 @@ class _Covers:
         room = sum(min(count, need) * rate for count, rate in active) + sum(n * work for n, work in zip(left, self.work, strict=True))
         if room < need * self.rate or self.refuted.get((left, active), need + 1) <= need:
             return None
-        for chosen in self._added([*left], sum(rate for _, rate in active), self.rate, 0, [], need if self.aligned else self.layers):
+        before = sum(rate for _, rate in active)
+        for chosen in sorted(self._added([*left], before, self.rate, 0, []), key=self._wasted):
             ahead, going = self._advanced([*active, *((one.count, one.rate) for one in chosen)])
             after = [*left]
             for one in chosen:
@@ -126,9 +123,7 @@ class _Covers:
         self.refuted[left, active] = need
         return None
 
-    def _added(
-        self, left: list[int], total: int, least: int, place: int, chosen: list[Beginning], longest: int
-    ) -> Iterator[list[Beginning]]:
+    def _added(self, left: list[int], total: int, least: int, place: int, chosen: list[Beginning]) -> Iterator[list[Beginning]]:
         """Nodes that bring the rate up to what is asked, none of which the others do without."""
         self.steps += 1
         if self.steps > self.most:
@@ -141,10 +136,16 @@ class _Covers:
             return
         for at in range(place, len(self.options)):
             one = self.options[at]
-            if left[one.group] and one.count <= longest and not (self.aligned and chosen and one.count != chosen[0].count):
+            if left[one.group]:
                 left[one.group] -= 1
-                yield from self._added(left, total + one.rate, min(least, one.rate), at, [*chosen, one], longest)
+                yield from self._added(left, total + one.rate, min(least, one.rate), at, [*chosen, one])
                 left[one.group] += 1
+
+    def _wasted(self, chosen: list[Beginning]) -> int:
+        """Layers times tokens that nodes could have done elsewhere, or pass beyond the rate where they begin."""
+        first = min(one.count for one in chosen)
+        beyond = max(sum(one.rate for one in chosen) - self.rate, 0) * first
+        return beyond + sum(self.work[one.group] - one.count * one.rate for one in chosen)
 
     def _advanced(self, going: list[tuple[int, int]]) -> tuple[int, Active]:
         """The layers up to where nodes end and the others pass too little, and what goes on there."""
@@ -157,14 +158,13 @@ class _Covers:
         return ahead, ()
 
 
-def _beginnings(group: int, table: Sequence[int], rate: int, every: bool) -> Iterator[Beginning]:
-    """Numbers of layers, the largest first; unless all are asked for, those of which no larger one passes as much, up to the rate."""
+def _undominated(group: int, table: Sequence[int], rate: int) -> Iterator[Beginning]:
+    """Numbers of layers of which no larger one passes as much, up to the rate; the largest first."""
     best = 0
     for count in range(len(table), 0, -1):
-        passed = min(table[count - 1], rate)
-        if passed > (0 if every else best):
-            best = passed
-            yield Beginning(group, count, passed)
+        if min(table[count - 1], rate) > best:
+            best = min(table[count - 1], rate)
+            yield Beginning(group, count, best)
 
 
 def least_rate(question: PipelinesQuestion, stages: Sequence[Stage]) -> int:
@@ -194,7 +194,7 @@ class CountsModel:
 def counts_model(question: PipelinesQuestion) -> CountsModel:
     """The greatest rate over links that carry any, with rates of nodes rounded up to what solvers can count: with partial inference the
     nodes that hold a layer pass it; without, tokens that nodes pass end at each layer as begin there."""
-    groups, layers, partial, most = _groups(question), question.layers, question.file.partial, closed_bound(question)
+    groups, layers, partial, most = groups_of(question), question.layers, question.file.partial, closed_bound(question)
     unit = 1 << max(most.bit_length() - _BITS, 0)
     rate = Variable("rate", 0, -(-most // unit))
     counts, rows, flows = dict[tuple[int, int, int], Variable](), list[Linear](), list[Variable]()

@@ -1,13 +1,14 @@
 """Engines for pipelines: rules, stages of several nodes, moves of layers, and searches of covers and of placements that prove."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
 from random import Random
 from time import monotonic
 
 from crossopt.crossflow.pipelines import Stage
-from crossopt.formulation.pipelines import LargeError, best_above, closed_bound, counts_model, covering, least_rate
+from crossopt.formulation.pipelines import LargeError, best_above, closed_bound, counts_model, covering, groups_of, least_rate
 from crossopt.instances.counts.pipelines import PipelinesQuestion
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
@@ -28,14 +29,14 @@ from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
 Found = SearchOutcome[Placement]
 Stages = tuple[Stage, ...]
-_STEPS = 200_000
-"""Steps of a search for stages, which proves nothing."""
-_PATIENCE = 1_000
+_STEPS, _EQUAL = 1_500_000, 0.3
+"""Steps of a search for stages, and how often an equal stage replaces another."""
+_PATIENCE = 500
 """Moves without a better placement."""
-_GRID, _STARTS = 40, 8
+_GRID, _STARTS = 100, 40
 """Rates of stages that are tried where links carry less than the best stages pass, and stages from which layers are moved."""
-_TOO_LARGE = 4
-"""Searches of covers that may take too many steps."""
+_UNDECIDED = 12
+"""Searches for one rate that may take too many steps."""
 
 
 class _TimeUpError(Exception):
@@ -168,53 +169,113 @@ def _rules(search: _Search, limits: Limits) -> None:
 
 def _stages(search: _Search, limits: Limits) -> None:
     """Stages of nodes that hold the same layers: those that pass most over any links, and others, where links carry less than that."""
-    del limits
+    random = Random(limits.seed)
 
     def decide(rate: int) -> int:
-        try:
-            found = covering(search.question, rate, search.tick, _STEPS, aligned=True)
-        except LargeError:
-            return 0
+        found = _Staged(search, rate, random).stages()
         if found is None:
             return 0
         search.offer(found)
-        if found not in search.starts:
-            search.starts.append(found)
-        return least_rate(search.question, found)
+        search.starts.append(found)
+        return max(least_rate(search.question, found), rate)
 
-    least, most = search.value, _climb(search.value, search.most, decide)
+    least, most = search.value, _climb(search.value, search.most, decide, optimistic=False)
     for place in range(_GRID if search.value < most else 0):
-        decide(least + (most - least) * place // _GRID + 1)
+        with suppress(LargeError):
+            decide(least + (most - least) * place // _GRID + 1)
+
+
+class _Staged:
+    """Stages that each pass a rate, by a dynamic program over the nodes of each group that are left."""
+
+    def __init__(self, search: _Search, rate: int, random: Random) -> None:
+        self.question, self.tick, self.rate, self.random = search.question, search.tick, rate, random
+        groups = groups_of(search.question)
+        self.tables, self.nodes = [*groups], [[*nodes] for nodes in groups.values()]
+        self.best: dict[tuple[int, ...], tuple[int, int, int, tuple[int, ...]]] = {}
+        """By nodes that are left: most layers of their stages, how few of these mix kinds, and layers and nodes of the first one."""
+        self.steps = 0
+
+    def stages(self) -> Stages | None:
+        """Nodes with their layers; None where there are none. A LargeError after too many steps."""
+        left, sizes = tuple(map(len, self.nodes)), list[tuple[int, tuple[int, ...]]]()
+        if self._reached(left)[0] < self.question.layers:
+            return None
+        while sum(count for count, _ in sizes) < self.question.layers:
+            _, _, count, used = self.best[left]
+            sizes.append((count, used))
+            left = tuple(before - taken for before, taken in zip(left, used, strict=True))
+        beyond, first, found = sum(count for count, _ in sizes) - self.question.layers, 0, list[Stage]()
+        for count, used in sorted(sizes, key=lambda size: (size[1], size[0])):
+            fewer = min(beyond, count - 1)
+            beyond -= fewer
+            found += [
+                self.question.stage(self.nodes[group].pop(), first, count - fewer) for group, own in enumerate(used) for _ in range(own)
+            ]
+            first += count - fewer
+        return tuple(found)
+
+    def _reached(self, left: tuple[int, ...]) -> tuple[int, int]:
+        """The most layers of stages of these nodes, and how few of these mix kinds, as a number below 0."""
+        if left not in self.best:
+            best = 0, 0, 0, left
+            for count in range(max(map(len, self.tables)), 0, -1):
+                rates = [table[count - 1] if count <= len(table) else 0 for table in self.tables]
+                for used in self._used(left, rates, 0, self.rate, self.rate):
+                    rest, mixed = self._reached(tuple(before - taken for before, taken in zip(left, used, strict=True)))
+                    reached = min(count + rest, self.question.layers), mixed - (sum(map(bool, used)) > 1)
+                    if reached > best[:2] or (reached == best[:2] and self.random.random() < _EQUAL):
+                        best = *reached, count, used
+            self.best[left] = best
+        return self.best[left][:2]
+
+    def _used(self, left: Sequence[int], rates: Sequence[int], group: int, missing: int, least: int) -> Iterator[tuple[int, ...]]:
+        """Numbers of nodes of each group from this one on whose rates bring what is missing, none of which the others do without."""
+        self.steps += 1
+        if self.steps > _STEPS:
+            raise LargeError("the stages take too many steps")
+        if not self.steps % 1_024:
+            self.tick()
+        if group == len(left):
+            if missing <= 0 < missing + least:
+                yield ()
+            return
+        rate = rates[group]
+        for number in range((min(left[group], max(-(-missing // rate), 0)) if rate else 0) + 1):
+            for rest in self._used(left, rates, group + 1, missing - number * rate, min(least, rate) if number else least):
+                yield (number, *rest)
 
 
 def _covers(search: _Search, limits: Limits) -> None:
     """The greatest rate at which the layers can be covered, which no placement exceeds."""
     del limits
-    too_large = 0
 
     def decide(rate: int) -> int:
-        nonlocal too_large
-        try:
-            found = covering(search.question, rate, search.tick)
-        except LargeError:
-            too_large += 1
-            return rate if too_large < _TOO_LARGE else search.most
+        found = covering(search.question, rate, search.tick)
         if found is None:
             search.lower(rate - 1, BY_COVERS)
             return 0
         search.offer(found)
         return least_rate(search.question, found)
 
-    _climb(search.value, search.most, decide)
+    _climb(search.value, search.most, decide, optimistic=True)
 
 
-def _climb(low: int, high: int, decide: Callable[[int], int]) -> int:
-    """The greatest rate that is reached: of those between what is and what is not, the least and the middle one are tried in turn."""
-    near = True
-    while low < high:
+def _climb(low: int, high: int, decide: Callable[[int], int], optimistic: bool) -> int:
+    """The greatest rate that is reached, between one that is and one that is not: the next rate above the former is tried, then the middle.
+
+    What takes too many steps to decide is taken for reached by an optimist, but not often."""
+    near, undecided = optimistic, 0
+    while low < high and undecided < _UNDECIDED:
         rate = low + 1 if near else (low + high + 1) // 2
-        reached = decide(rate)
-        near, low, high = (not near, reached, high) if reached else (False, low, low if near else rate - 1)
+        try:
+            reached = decide(rate)
+        except LargeError:
+            undecided += 1
+            low, high = (low, high) if near else (rate, high) if optimistic else (low, rate - 1)
+            near = False
+            continue
+        near, low, high = (not near, reached, high) if reached else (near, low, low if near else rate - 1)
     return low
 
 
@@ -264,12 +325,12 @@ Held = dict[int, tuple[int, int]]
 
 
 def _moves(search: _Search, limits: Limits) -> None:
-    """Random moves of layers from the best placement and from stages on, each kept unless less passes."""
+    """Random moves of layers from stages and then from the best placement on, each kept unless less passes."""
     random = Random(limits.seed)
-    best = sorted(search.starts, key=lambda start: -flow_of(search.question, start).value)
-    for start in (search.stages, *best[:_STARTS]):
-        if not search.proved:
-            _moved_from(search, start, random)
+    best = sorted(dict.fromkeys(search.starts), key=lambda start: -flow_of(search.question, start).value)
+    for start in best[:_STARTS]:
+        _moved_from(search, start, random)
+    _moved_from(search, search.stages, random)
 
 
 def _moved_from(search: _Search, stages: Sequence[Stage], random: Random) -> None:

@@ -186,5 +186,6 @@ FAMILY: ProblemType[PipelinesQuestion, Placement, TokenFlow] = ProblemType(
     prove=prove,
     reasons=lambda question, _: reasons_of(question),
     rules=_baselines,
+    seeded=frozenset({"auto", "stages"}),
     proof_labels=frozenset({BY_WORK, BY_COVERS, BY_PLACEMENTS}),
 )

@@ -172,7 +172,7 @@ def even_stages(question: PipelinesQuestion, nodes: Sequence[int]) -> tuple[Stag
             place = rates.index(min(rates))
             stages.append(question.stage(node, ends[place], ends[place + 1] - ends[place]))
             rates[place] += stages[-1].rate
-        flow = flow_of(question, stages).value if min(rates) else 0
+        flow = flow_of(question, stages).value if min(rates) > most else 0
         best, most = (tuple(stages), flow) if flow > most else (best, most)
     return best
 
