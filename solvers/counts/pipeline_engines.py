@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from itertools import accumulate
 from random import Random
 from time import monotonic
@@ -11,7 +12,7 @@ from crossopt.crossflow.pipelines import Stage
 from crossopt.formulation.pipelines import LargeError, best_above, closed_bound, counts_model, covering, groups_of, least_rate
 from crossopt.instances.counts.pipelines import PipelinesQuestion
 from crossopt.instances.errors import RefusedError
-from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, is_proved
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.counts.pipelines import (
     BY_COVERS,
@@ -56,6 +57,11 @@ class _Search:
         self.value, self.most, self.label = 0, closed_bound(question), BY_WORK
         self.trail = list[tuple[float, float | None, float | None]]()
 
+    @cached_property
+    def baselines(self) -> tuple[Baseline[Placement], ...]:
+        """Of rules."""
+        return rules_of_pipelines(self.question)
+
     def tick(self) -> None:
         """Raises once the time is over."""
         if monotonic() >= self.deadline:
@@ -71,7 +77,7 @@ class _Search:
 
     def lower(self, most: int, label: str) -> None:
         """No placement passes more than this."""
-        if most < self.most:
+        if self.question.seconds(most) > self.question.seconds(self.most):
             self.most, self.label = most, label
             self._tell()
 
@@ -84,8 +90,9 @@ class _Search:
 
     @property
     def proved(self) -> bool:
-        """Whether nothing passes more than the gap allows."""
-        return self.most * (1.0 - self.gap) <= self.value
+        """Whether nothing passes more than the gap allows, or anything."""
+        value = self.question.seconds(self.value) if self.value else None
+        return is_proved(value, self.question.seconds(self.most), self.gap)
 
     def outcome(self, stopped: str) -> Found:
         """What is known."""
@@ -97,7 +104,7 @@ class _Search:
             self.name,
             stopped,
             reasons=() if self.most else reasons_of(self.question),
-            baselines=rules_of_pipelines(self.question),
+            baselines=self.baselines,
             trace=tuple(self.trail),
             value=self.question.seconds(self.value) if self.value else None,
         )
@@ -162,7 +169,7 @@ def _ran(question: PipelinesQuestion, limits: Limits, watch: Watch, name: str, p
 
 def _rules(search: _Search, limits: Limits) -> None:
     del limits
-    for baseline in rules_of_pipelines(search.question):
+    for baseline in search.baselines:
         if baseline.answer is not None:
             search.offer(stages_of(search.question, baseline.answer))
 
@@ -251,6 +258,7 @@ def _covers(search: _Search, limits: Limits) -> None:
     del limits
 
     def decide(rate: int) -> int:
+        rate = units_within(search.question, search.question.seconds(rate - 1)) + 1  # the next one of another time, as floats tell
         found = covering(search.question, rate, search.tick)
         if found is None:
             search.lower(rate - 1, BY_COVERS)
