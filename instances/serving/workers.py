@@ -133,6 +133,14 @@ def refusal(question: ServingQuestion, shape: Shape, launched: str = "") -> str:
     return ""
 
 
+def handed_over(question: ServingQuestion, shape: Shape) -> tuple[str, str]:
+    """Formats that prefill and decode workers have in common: of the cache, which engines pass as it is, and of weights where all devices
+    are offered the same."""
+    if question.model is None or question.chip is not None:
+        return "", ""
+    return shape.cache, shape.weights if len({kind.options.weights for kind in question.kinds}) < 2 else ""
+
+
 def _stated_shapes(question: ServingQuestion) -> Iterator[Shape]:
     """All workers that the options of the question give."""
     file = question.file

@@ -44,6 +44,7 @@ from crossopt.instances.serving.workers import (
     broken,
     by_network,
     floors,
+    handed_over,
     latencies_at,
     least_latencies,
     priced,
@@ -173,6 +174,8 @@ def _violations(question: ServingQuestion, shapes: Sequence[Shape], totals: Mapp
         yield "workers that do both stand beside others"
     if not totals["both"] and not (totals["prefill"] and totals["decode"]):
         yield "prefill or decode workers are missing"
+    if len({handed_over(question, shape) for shape in shapes if shape.role != "both"}) > 1:
+        yield "prefill and decode workers differ in formats of the cache or of weights"
     if question.alike and len({(shape.device, shape.role) for shape in shapes}) < len(shapes):
         yield "workers of a part have several shapes on one kind of device"
 
@@ -313,6 +316,8 @@ class Table:
     """Of each number of devices the last worker and one; or where all are alike the worker and its copies."""
     shapes: int
     """Workers that were priced."""
+    alike: tuple["Table", ...] = ()
+    """Prefill and decode workers by the formats that both have in common, where there are several."""
 
     def of_role(self, role: Role) -> Iterator[Offer]:
         for (_, own), offers in self.offers.items():
@@ -328,6 +333,8 @@ class Best:
     devices: int
     cost: int
     parts: dict[Key, int]
+    alike: int | None = None
+    """Which of the tables of common formats has these workers."""
 
 
 def table_of(question: ServingQuestion, only: Sequence[Shape] | None = None) -> Table:
@@ -337,12 +344,21 @@ def table_of(question: ServingQuestion, only: Sequence[Shape] | None = None) -> 
     for offer in every:
         if not broken(question, offer):
             kept[_kind_name(question, offer.shape), offer.shape.role].append(offer)
+    parts = {key: offers for key, offers in kept.items() if key[1] != "both"}
+    formats = dict.fromkeys(handed_over(question, offer.shape) for offers in parts.values() for offer in offers)
+    alike = (
+        {key: [offer for offer in offers if handed_over(question, offer.shape) == own] for key, offers in parts.items()} for own in formats
+    )
+    return replace(_table(question, kept, len(every)), alike=tuple(_table(question, own, 0) for own in alike) if len(formats) > 1 else ())
+
+
+def _table(question: ServingQuestion, kept: Mapping[Key, Sequence[Offer]], shapes: int) -> Table:
     found = {key: _rates(question, offers, _most_of(question, key[0])) for key, offers in kept.items()}
     return Table(
         {key: tuple(offers) for key, offers in kept.items()},
         {key: pair[0] for key, pair in found.items()},
         {key: pair[1] for key, pair in found.items()},
-        len(every),
+        shapes,
     )
 
 
@@ -420,13 +436,21 @@ def modes_of(question: ServingQuestion) -> tuple[tuple[Role, ...], ...]:
 
 def best_of(question: ServingQuestion, table: Table) -> Best | None:
     """The best plan of the question; None where none keeps the limits."""
-    found = [best for roles in modes_of(question) if (best := _best_of_mode(question, table, roles)) is not None]
+    found = [best for roles in modes_of(question) for best in _bests_of_mode(question, table, roles)]
     needed = rate_sought(question)
     if needed is None and question.file.objective == "cost":
         return min(found, key=lambda best: (Fraction(best.devices, best.rate), best.devices), default=None)
     if needed is None:
         return max(found, key=lambda best: (best.rate, -best.devices), default=None)
     return min(found, key=lambda best: (best.cost, -best.rate), default=None)
+
+
+def _bests_of_mode(question: ServingQuestion, table: Table, roles: tuple[Role, ...]) -> Iterator[Best]:
+    """The best plans of a mode, of prefill and decode workers one for each of the formats that both may have."""
+    alike = range(len(table.alike)) if len(roles) > 1 and table.alike else (None,)
+    for place in alike:
+        if (best := _best_of_mode(question, table if place is None else table.alike[place], roles)) is not None:
+            yield replace(best, alike=place)
 
 
 def _best_of_mode(question: ServingQuestion, table: Table, roles: tuple[Role, ...]) -> Best | None:
@@ -479,9 +503,9 @@ def _best_of_kinds(question: ServingQuestion, table: Table, roles: tuple[Role, .
 
 def plan_of(question: ServingQuestion, table: Table, best: Best) -> ServingPlan:
     """Workers that reach the best rate."""
-    found = list[Copies]()
+    found, own_table = list[Copies](), table if best.alike is None else table.alike[best.alike]
     for key, devices in sorted(best.parts.items(), key=lambda part: _ROLES.index(part[0][1])):
-        own, picks = table.offers[key], table.picks[key]
+        own, picks = own_table.offers[key], own_table.picks[key]
         counts = dict([picks[devices]]) if question.alike else counts_on(kinds_of(own), [place for place, _ in picks], devices)
         found += [Copies(count, own[place].shape) for place, count in sorted(counts.items()) if count]
     return ServingPlan(tuple(found))
@@ -616,7 +640,8 @@ def reasons_of(question: ServingQuestion, table: Table) -> tuple[str, ...]:
             found.append(f"{name}: {limit * 1e3:.4g} ms are asked, no worker takes less than {min(amounts) * 1e3:.4g} ms{streamed}")
     if found:
         return tuple(found)
-    if not _complete({role for (_, role), offers in table.offers.items() if offers}):
+    kept = [{role for (_, role), offers in own.offers.items() if offers} for own in (table.alike or (table,))]
+    if not any(table.of_role("both")) and not any(map(_complete, kept)):
         return ("ttft and tpot: each can be kept, no worker that fits into memory keeps both",)
     return _reasons_of_rate(question, table)
 

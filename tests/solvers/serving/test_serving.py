@@ -22,6 +22,7 @@ from crossopt.instances.serving.workers import (
     Offer,
     Shape,
     broken,
+    handed_over,
     kernels_of,
     latencies_at,
     priced,
@@ -33,7 +34,7 @@ from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import check, solve_and_verify
 from crossopt.solvers.family import family_of
 from crossopt.solvers.serving.engines import exhaustive, program
-from crossopt.solvers.serving.judge import ServingPlan, best_of, judge, multiplier_bound, prove, reasons_of, solved, table_of
+from crossopt.solvers.serving.judge import Copies, ServingPlan, best_of, judge, multiplier_bound, prove, reasons_of, solved, table_of
 from tests.extent import some
 
 LLAMA = """\
@@ -786,3 +787,23 @@ def test_too_few_devices_for_both_parts_are_the_reason() -> None:
     question = ask(text.replace("40 ms", "40 ms, at: mean"))
     found = program(question, Limits(), unwatched)
     assert found.reasons == ("devices: a prefill and a decode worker need 8, more than the 4 of the question",)
+
+
+def test_prefill_and_decode_workers_have_the_formats_of_the_cache_and_of_weights_in_common() -> None:
+    """Engines pass caches as they are. A pair of two formats would be better here, and is refused by the judge; all plans are looked at."""
+    text = "kind: serving\nmodel: llama3-8b\nhardware: l40s\ndevices: 6\nrequests: {input: 3000, output: 300}\nlimits: {at: mean}\n"
+    choices = "choices: {tensor: 1, batch: 4, shapes: one, prefill_batch: 1, weights: [fp8, int4], cache: [bf16, fp8], mode: apart}\n"
+    question = read_given(f"{text}{choices}", "serving")
+    found, looked = (engine(question, Limits(), unwatched) for engine in (program, exhaustive))
+    assert found.answer is not None
+    assert found.bound == judge(question, found.answer).value == looked.value
+    assert len({(copies.shape.weights, copies.shape.cache) for copies in found.answer.workers}) == 1
+    every = list(priced(question, shapes_of(question)))
+    best = [max((offer for offer in every if offer.shape.role == role), key=lambda one: one.rate).shape for role in ("prefill", "decode")]
+    assert (best[0].weights, best[1].weights) == ("fp8", "int4")
+    mixed = judge(question, ServingPlan((Copies(1, best[0]), Copies(5, best[1]))))
+    assert mixed.value < found.bound
+    assert mixed.violations == ("prefill and decode workers differ in formats of the cache or of weights",)
+    several = read_given(f"{text}{choices}".replace("l40s", "[a100-80g, h200]").replace("weights: [fp8, int4], ", ""), "serving")
+    assert {kind.options.weights for kind in several.kinds} == {("bf16",), ("fp8",)}
+    assert len({handed_over(several, shape) for shape in shapes_of(several)}) == 2, "caches alone, where devices have other weights"
