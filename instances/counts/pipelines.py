@@ -157,8 +157,8 @@ def read(written: Written) -> PipelinesQuestion:
     def units(rate: float) -> int:
         return int(exact(rate) * 10**places)
 
-    most = sum(max(map(units, rates)) for rates in tables)
-    usual = units(file.link_rate) if file.link_rate is not None else 0 if file.links is not None else most
+    never_full = 1 + sum(max(map(units, rates)) for rates in tables)
+    usual = units(file.link_rate) if file.link_rate is not None else 0 if file.links is not None else never_full
     return PipelinesQuestion(
         name=file.name or Path(written.source).stem,
         file=file,

@@ -313,7 +313,8 @@ _ROWS = 40
 def pipelines_sheet(question: PipelinesQuestion, result: Result[Placement, TokenFlow]) -> Sheet:
     """What is shown of a placement of layers."""
     answer, flow, file = result.answer, result.details, question.file
-    rate = "any" if file.links is None and file.link_rate is None else "by pair" if file.links else f"{file.link_rate:,.6g} tokens/s"
+    usual = "any" if file.links is None else "none"
+    rate = "by pair" if file.links else usual if file.link_rate is None else f"{file.link_rate:,.6g} tokens/s"
     return answer_sheet(
         result,
         "placement",

@@ -14,6 +14,7 @@ from crossopt.crossflow.pipelines import Links, Stage, greatest_flow
 from crossopt.formulation.pipelines import closed_bound, covering, least_rate
 from crossopt.instances.counts.pipelines import PipelinesQuestion
 from crossopt.instances.errors import InstanceError
+from crossopt.reports.shown import text_of
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.counts.pipelines import BY_COVERS, FAMILY, NodeLayers, Placement, TokenFlow, judge, units_within
@@ -195,9 +196,11 @@ def test_bad_input_is_refused_in_a_sentence(change: dict[str, object], said: str
     ],
 )
 def test_what_passes_no_tokens_says_why(change: dict[str, object], reason: str) -> None:
-    found = solved(pipelines_in(yaml.safe_load(PIPELINES) | change))
+    question = pipelines_in(yaml.safe_load(PIPELINES) | change)
+    found = solved(question)
     assert (found.status, found.proved) == ("INFEASIBLE", True)
     assert found.reasons[0].startswith(reason)
+    assert reason in " ".join(text_of("pipelines", question, found).split())
 
 
 def test_a_single_chain_is_found_where_links_are_few() -> None:
