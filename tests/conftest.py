@@ -37,7 +37,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(50_000, 20, 50)
+        gc.set_threshold(500_000, 20, 100)
         gc.enable()
 
 
