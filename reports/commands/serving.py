@@ -458,6 +458,7 @@ def _sglang(question: ServingQuestion, shape: Shape, place: int) -> Flags:
         yield "--prefill-max-requests", _sequences(question, shape)
     else:
         yield "--max-running-requests", str(shape.batch)
+        yield "--cuda-graph-max-bs", _sequences(question, shape)  # by default graphs end at 160 or 256 requests on some devices
     if shape.drafted:
         own = question.model is not None and question.model.prediction_layers > 0
         yield "--speculative-algorithm", "EAGLE" if own else "EAGLE3"

@@ -536,6 +536,8 @@ def serving_of_a_model(seed: int) -> Any:  # noqa: ANN401
         asks["log"] = {"file": "log.csv", "classes": random.randint(1, 2)} | ({"run": "a"} if random.random() < 0.5 else {})
         del asks["requests"]
         files["log.csv"] = log_file(random)
+    if random.random() < 0.2:
+        choices |= {"weights": ["bf16", "int4"], "cache": ["bf16", "fp8"]}
     question = with_files("serving", asks, files)
     known = with_chip(question, {name: values[0] for name, values in question.chip.free.options}) if question.chip else question
     if len([*shapes_of(known)]) > _MOST_SHAPES:

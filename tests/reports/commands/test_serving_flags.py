@@ -110,7 +110,8 @@ def test_prompts_whose_caches_are_being_sent_take_no_slot_of_sglang() -> None:
     question = read_given(f"{REQUESTS}model: qwen3-32b\nhardware: h200\nengine: sglang\n", "serving")
     command = command_of("sglang", question, Shape("prefill", batch=2, chunk=8192), 0)
     assert "--prefill-max-requests 2 " in command and "--max-running-requests" not in command
-    assert "--max-running-requests 64 " in command_of("sglang", question, Shape("decode", batch=64, chunk=8192), 0)
+    decode = command_of("sglang", question, Shape("decode", batch=512, chunk=8192), 0)
+    assert "--max-running-requests 512 " in decode and "--cuda-graph-max-bs 512 " in decode
 
 
 def test_the_frontend_of_a_manifest_sends_equal_prefixes_to_the_same_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
