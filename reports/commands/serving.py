@@ -271,7 +271,7 @@ def _options_of(engine: str, question: ServingQuestion, shape: Shape, place: int
 def _transfer(question: ServingQuestion, shapes: Sequence[Shape]) -> Flags:
     """https://docs.vllm.ai, the guide of NixlConnector, which compares names of models and attention backends of both sides."""
     settings: dict[str, object] = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
-    if len({shape.weights for shape in shapes}) > 1:
+    if len({_checkpoint("vllm", question, shape) for shape in shapes}) > 1:
         settings["kv_connector_extra_config"] = {"enforce_handshake_compat": False}
     yield "--kv-transfer-config", json.dumps(settings)
     if backend := _backend(question, shapes):
@@ -366,7 +366,7 @@ def _remarks_of_shapes(engine: str, question: ServingQuestion, shapes: Sequence[
 def _remarks_of_transfers(engine: str, question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[str]:
     """What prefill and decode workers need to hand caches over."""
     parts = [shape for shape in shapes if shape.role != "both"]
-    if len({shape.weights for shape in parts}) > 1:
+    if len({_checkpoint(engine, question, shape) for shape in parts}) > 1:
         off = ", whose handshake compares names of models (enforce_handshake_compat: false)" if engine == "vllm" else ""
         yield f"prefill and decode workers load different checkpoints{off}: compare the quality of answers with that of one format"
     if engine == "vllm" and (backend := _backend(question, parts)):

@@ -1,6 +1,7 @@
 """Options of engines that launch a serving plan, by what the documentation of each engine says of them."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,8 @@ def test_checkpoints_of_two_formats_have_two_names_and_a_handshake_that_takes_th
     assert "MODEL_FP4 is a checkpoint of Qwen/Qwen3-32B with fp4 weights" in remarks
     assert "load different checkpoints" in remarks
     assert "enforce_handshake_compat" not in command_of("vllm", question, shapes[0], 0, [shapes[0]] * 2)
+    one = [replace(shapes[0], weights="bf16"), replace(shapes[1], weights="fp8")]
+    assert "--quantization fp8" in (last := command_of("vllm", question, one[1], 1, one)) and "enforce_handshake_compat" not in last
 
 
 @pytest.mark.parametrize(
