@@ -223,15 +223,9 @@ def _manifest(question: ServingQuestion, workers: Sequence[Copies]) -> Iterator[
 
 
 def _component(name: str, kind: str, replicas: int, devices: int | None, engine: str, command: str) -> Iterator[str]:
-    yield from (
-        f"  - name: {name}",
-        f"    type: {kind}",
-        f"    replicas: {replicas}",
-        "    podTemplate:",
-        "      spec:",
-        "        containers:",
-    )
-    yield from ("        - name: main", f"          image: nvcr.io/nvidia/ai-dynamo/{engine}-runtime:VERSION")
+    yield from (f"  - name: {name}", f"    type: {kind}", f"    replicas: {replicas}")
+    yield from ("    podTemplate:", "      spec:", "        containers:", "        - name: main")
+    yield f"          image: nvcr.io/nvidia/ai-dynamo/{engine}-runtime:VERSION"
     yield from ('          command: ["/bin/sh", "-c"]', f"          args: [{json.dumps(command)}]")
     if devices is not None:
         yield from ("          resources:", "            limits:", f'              nvidia.com/gpu: "{devices}"')
@@ -249,11 +243,9 @@ def _remarks_of_manifests(question: ServingQuestion, shapes: Sequence[Shape]) ->
 
 
 def command_of(engine: str, question: ServingQuestion, shape: Shape, place: int, shapes: Sequence[Shape] = ()) -> str:
-    """One command line, an option a line, of the first copy of a shape on a host; with all shapes of the plan, of which caches come."""
-    start, port = _COMMANDS[engine].start, ("--port", str(_port(engine, place)))
-    rows = [
-        f"{option} {quote(value)}" if value else option for option, value in (port, *_options_of(engine, question, shape, place, shapes))
-    ]
+    """One command line, an option a line, of the first copy of a shape on a host, in a plan of these shapes."""
+    start, options = _COMMANDS[engine].start, (("--port", str(_port(engine, place))), *_options_of(engine, question, shape, place, shapes))
+    rows = [f"{option} {quote(value)}" if value else option for option, value in options]
     side = f"VLLM_NIXL_SIDE_CHANNEL_PORT={_SIDE + _APART * place} " if engine == "vllm" and shape.role != "both" else ""
     file = _written(_settings_name(place), _trtllm_settings(question, shape)) if engine == "trtllm" else ""
     return file + " \\\n  ".join([f"{side}{start} {quote(_checkpoint(engine, question, shape))}", *rows])
@@ -302,11 +294,9 @@ def _checkpoint(engine: str, question: ServingQuestion, shape: Shape) -> str:
     stated = format_in(name) or ("fp8-block" if question.file.model in BLOCK_SCALED_ALONE else "bf16")
     if question.file.config or form == stated or _quantizes(engine, question, shape):
         return name
-    return (
-        f"{name}-FP8"
-        if name.startswith("Qwen/Qwen3") and (stated, form) == ("bf16", "fp8-block")
-        else f"MODEL_{form.upper().replace('-', '_')}"
-    )
+    if name.startswith("Qwen/Qwen3") and (stated, form) == ("bf16", "fp8-block"):
+        return f"{name}-FP8"
+    return f"MODEL_{form.upper().replace('-', '_')}"
 
 
 def _quantizes(engine: str, question: ServingQuestion, shape: Shape) -> bool:
@@ -370,7 +360,7 @@ def _remarks_of_transfers(engine: str, question: ServingQuestion, shapes: Sequen
         off = ", whose handshake compares names of models (enforce_handshake_compat: false)" if engine == "vllm" else ""
         yield f"prefill and decode workers load different checkpoints{off}: compare the quality of answers with that of one format"
     if engine == "vllm" and (backend := _backend(question, parts)):
-        yield f"--attention-backend {backend}: its handshake wants one on both sides, and defaults differ by device; defaults are priced"
+        yield f"--attention-backend {backend}: one on both sides is needed; defaults are priced (TRITON_ATTN where it refuses the model)"
     if len({shape.tensor // shape.data for shape in parts}) > 1 and not (engine == "sglang" and question.model and question.model.latent):
         known = {"vllm": "see whether the compatibility matrix of NixlConnector has them", "sglang": "crashes under load are known"}
         if engine in known:
