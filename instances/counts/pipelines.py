@@ -243,7 +243,7 @@ def _link_faults(file: PipelinesFile, names: Mapping[str, Sequence[str]]) -> Ite
                 )
         if (row.from_, row.to) == ("source", "sink"):
             yield f"links[{place}]", "tokens go from the source to the sink through nodes (name a kind)"
-        elif row.from_ == row.to and len(_ends(row.to, names)) == 1:
+        elif row.from_ == row.to and row.to != _ALL and row.to not in names:
             yield f"links[{place}]", "a node needs no link to itself (remove the row)"
         if 0.0 < row.rate < _SMALLEST:
             yield f"links[{place}].rate", f"rates above 0 are from {_SMALLEST:g} tokens/s on"

@@ -432,7 +432,8 @@ def next_text(result: Result[Any, Any], step: str = "") -> str:
     if result.stopped == "error":
         return "please report the error"
     if result.value is None and not result.settled:
-        return "run it again, and for longer" if result.stopped == "interrupted" else "give it more time (--time-limit)"
+        ways = {"interrupted": "run it again, and for longer", "complete": "take another engine (--engine), or more time (--time-limit)"}
+        return ways.get(result.stopped, "give it more time (--time-limit)")
     saving = "" if result.value is None else "--out FILE for `check` and `report`"
     more = "" if result.settled else "a longer --time-limit may close the gap"
     return "; ".join(part for part in ("--verbose for all tables", more, step, saving) if part)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from math import inf
+from math import fsum, inf, nextafter
 from time import monotonic
 
 from crossopt.formulation.network import (
@@ -166,7 +167,7 @@ _NEAR = 2e-8
 _NEAR_COST = 3e-8
 """The gap for time times cost, where two errors add up."""
 _LINES, _STALLS = 200, 6
-"""Most costs that are tried, and most in a row that do not raise the bound."""
+"""Most costs that are tried, and most in a row that neither raise the bound nor give a better answer."""
 _LITTLE_OF_COST = 1e-8
 _ROOM = 1.0 + 1e-6
 """Above the least cost, so that there is room inside."""
@@ -235,6 +236,39 @@ def fastest_at_cost(question: NetworkQuestion, cost: float, near: Point) -> tupl
     return Multipliers(multipliers.shares, prices), point
 
 
+def _with_less(question: NetworkQuestion, program: Program, point: Point) -> Point:
+    """The point with as little of each dimension as rows let be, one after another, where time times cost is less for it."""
+    for dimension, low in enumerate(program.lows):
+        ends = [Fraction(low)]
+        for factors, most in program.rows:
+            if factors[dimension] < 0.0:
+                used = [Fraction(own) * Fraction(rate) for own, rate in zip(factors, point, strict=True)]
+                others = sum(used) - used[dimension]
+                ends.append((Fraction(most) - others) / Fraction(factors[dimension]))
+        least = float(max(ends))
+        lower = (*point[:dimension], least if Fraction(least) >= max(ends) else nextafter(least, inf), *point[dimension + 1 :])
+        if not broken_rows(program, lower) and product_of(question, lower) < product_of(question, point):
+            point = lower
+    return point
+
+
+def with_corners(program: Program, multipliers: Multipliers) -> Multipliers:
+    """Multipliers of a program without collectives, of which each price is moved to the best corner of its bound, one after another.
+
+    The bound is linear in a price between the prices at which a dimension costs nothing more, linear_d + sum over rows of price factor = 0.
+    """
+    best, bound = multipliers, bound_of(program, multipliers)
+    for row, (factors, _) in enumerate(program.rows):
+        others = [fsum(price * own[at] for price, (own, _) in zip(best.prices, program.rows, strict=True)) for at in range(len(factors))]
+        costs = [cost + other for cost, other in zip(program.linear, others, strict=True)]
+        corners = [best.prices[row] - cost / factor for cost, factor in zip(costs, factors, strict=True) if factor]
+        for price in (0.0, *(corner for corner in corners if corner > 0.0)):
+            moved = Multipliers(best.shares, (*best.prices[:row], price, *best.prices[row + 1 :]))
+            if (shown := bound_of(program, moved)) > bound:
+                best, bound = moved, shown
+    return best
+
+
 def _between(question: NetworkQuestion, cheap: Point, usual: Point, cost: float) -> Point:
     """A network from the cheapest towards the usual one, halfway to a cost."""
     least, most = cost_of(question, cheap), cost_of(question, usual)
@@ -250,12 +284,13 @@ def _weighed(question: NetworkQuestion, deadline: float, watch: Watch) -> Search
     """The quickest network at one cost after another, each where the bound of those before is least."""
     least = cheapest(question)
     floor, cheap = solved(least)
+    floor = with_corners(least, floor)
     usual = inside(least, fixed_in(least)) or cheap
     room, around = cost_of(question, cheap) * _ROOM, cost_of(question, usual)
     ahead, lowest = [room + (around - room) * 2.0**power for power in (-5, -3, -1)], around
     lines, stopped = list[Multipliers](), "complete"
     best, value = (None, inf) if broken_rows(least, cheap) else (Bandwidths(cheap), product_of(question, cheap))
-    before, stalled = -inf, 0
+    before, known, stalled = -inf, inf, 0
     while len(lines) < _LINES and stalled < _STALLS:
         bound, cost = weighed_bound(question, floor, lines)
         watch(Progress("costs", None if best is None else value, bound, partial(_unchanged, best)))
@@ -264,12 +299,13 @@ def _weighed(question: NetworkQuestion, deadline: float, watch: Watch) -> Search
         if monotonic() > deadline:
             stopped = "time limit"
             break
-        stalled = 0 if bound > before or ahead else stalled + 1
-        before = max(before, bound)
+        stalled = 0 if bound > before or ahead or value < known * (1.0 - _NEAR_COST) else stalled + 1
+        before, known = max(before, bound), value
         at = ahead.pop() if ahead else cost if cost > room else (room + lowest) / 2.0
         lowest = min(lowest, at)
         multipliers, point = fastest_at_cost(question, at, _between(question, cheap, usual, at))
         lines.append(multipliers)
+        point = _with_less(question, least, point)
         now = inf if broken_rows(least, point) else product_of(question, point)
         best, value = (Bandwidths(point), now) if now < value else (best, value)
     tangents = tuple(Tangent(multipliers.shares, multipliers.prices) for multipliers in (floor, *lines))
