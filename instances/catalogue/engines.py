@@ -1,12 +1,12 @@
 """Serving engines with their fitted constants, and the kernels of a device in the formats of weights and cache."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field, replace
 from functools import lru_cache
 from itertools import product
 from math import inf
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from crossopt.crossflow.kernels.fitted import (
     FORMATS,
@@ -39,6 +39,8 @@ BLOCK_SCALED: Final = ("deepseek-v3", "kimi-k2", "minimax-m2", "qwen3-235b-a22b"
 """Models whose checkpoints in 8 bits have a scale for each block of 128 x 128 weights (`weight_block_size` of their config.json)."""
 BLOCK_SCALED_ALONE: Final = ("deepseek-v3", "kimi-k2", "minimax-m2")
 """Those of which the checkpoint with the plain name has that format."""
+_IN_4_BITS: Final = ("gpt-oss-120b",)
+"""Models whose only checkpoint is in 4 bits (MXFP4)."""
 _PUBLISHERS: Final = ("qwen", "deepseek-ai", "minimaxai", "moonshotai")
 """Publishers on the hub whose 8-bit checkpoints all have scales of blocks."""
 _FORMAT_IN_NAME: Final = re.compile(
@@ -95,7 +97,7 @@ class EngineEntry:
     """Measured runs of the fit; empty where constants are another engine's."""
     dense: str = "no dense run is known"
     with_experts: str = "no run with experts is known"
-    """How far the mean time per output token is off, in runs of dense models and in others."""
+    """How far mean times per output token, and to the first one without queues, are off, in runs of dense models and in others."""
     versions: Mapping[str, Engine] = field(default_factory=dict)
     """Constants of earlier versions, by their first figures."""
     routed: float = 1.0
@@ -114,8 +116,8 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         cache="bf16",
         routed=1.37,
         fitted="101 runs of Llama 3.1 70B in fp8 on H100 and H200, October 2025",
-        dense="TPOT is 5-6 % off (not fitted)",
-        with_experts="TPOT is 7-34 % off (Qwen3 235B on H100: 94 %)",
+        dense="TPOT is 5-6 % off (not fitted), TTFT 9-10 %",
+        with_experts="TPOT is 7-34 % off (Qwen3 235B on H100: 94 %), TTFT 7-59 %",
     ),
     "sglang": EngineEntry(
         constants=replace(_VLLM, arrival=0.148),
@@ -126,7 +128,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         chunk=8192,
         cache="bf16",
         fitted="",
-        with_experts="TPOT is 10-32 % off",
+        with_experts="TPOT is 10-32 % off, TTFT 8-67 %",
     ),
     "trtllm": EngineEntry(
         constants=Engine(gap=2.74e-6, host=9.9e-6, request=1.0e-8, first=1.0, arrival=0.0408, wait=0.0556, aligned=True),
@@ -138,8 +140,8 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         cache="fp8",
         routed=1.45,
         fitted="68 runs of Llama 3.1 70B in fp8 on H200, October 2025",
-        dense="TPOT is 7 % off (fitted; others 38 %)",
-        with_experts="TPOT is 9-26 % off",
+        dense="TPOT is 7 % off (fitted; others 38 %), TTFT 7-19 %",
+        with_experts="TPOT is 9-26 % off, TTFT 19-53 %",
         versions={"1.0": Engine(gap=1.81e-06, host=0.00151, request=5.22e-05, first=3.25, arrival=0.0353, wait=0.0642, aligned=True)},
     ),
     "eager": EngineEntry(
@@ -169,6 +171,54 @@ def format_in(name: str) -> WeightFormat | None:
         return None
     forms = (form for form in WEIGHT_BYTES if found.groupdict().get(form))
     return "fp8-block" if found["fp8"] and (found["block"] or publisher in _PUBLISHERS) else next(forms)
+
+
+def own_format(name: str) -> WeightFormat | None:
+    """The format of the only checkpoint that a model of the registry has; None where there are others, or one in 16 bits."""
+    return "fp4" if name in _IN_4_BITS else None
+
+
+def format_of_config(settings: Mapping[str, Any]) -> WeightFormat | None:
+    """The format of weights that `quantization_config` of a config.json states; None where that is none of ours.
+
+    Methods and their keys are those of Transformers, compressed-tensors and Model-Optimizer.
+    """
+    given = settings.get("quantization_config")
+    if not isinstance(given, Mapping):
+        return None
+    method, groups = str(given.get("quant_method", "")).casefold(), given.get("config_groups")
+    if method == "fp8":
+        return "fp8-block" if given.get("weight_block_size") else "fp8"
+    if method == "mxfp4":
+        return "fp4"
+    if method == "modelopt":
+        return _ALGORITHMS.get(str(given.get("quant_algo", "")).casefold())
+    own = given
+    if method == "compressed-tensors" and isinstance(groups, Mapping) and groups:
+        own = next(iter(groups.values())).get("weights") or {}
+    return _BY_BITS.get((own.get("type", "int"), own.get("num_bits", own.get("bits")))) if method in _METHODS else None
+
+
+_METHODS: Final = ("compressed-tensors", "awq", "gptq")
+_ALGORITHMS: Final[Mapping[str, WeightFormat]] = {"fp8": "fp8", "nvfp4": "fp4"}
+_BY_BITS: Final[Mapping[tuple[object, object], WeightFormat]] = {
+    ("float", 8): "fp8",
+    ("float", 4): "fp4",
+    ("int", 8): "int8",
+    ("int", 4): "int4",
+}
+
+
+def usual_format(stated: WeightFormat | None, in_8_bits: WeightFormat, peaks: Collection[str]) -> WeightFormat:
+    """The format of a checkpoint as a device takes it: floats of 4 bits are weights alone where it does not compute in these.
+
+    Without one that it takes, 8 bits where it computes in them, else 16.
+    """
+    if stated == "fp4" and "fp4" not in peaks:
+        return "int4"
+    if stated is not None and PEAKS.get(stated, "bf16") in (*peaks, "bf16"):
+        return stated
+    return in_8_bits if "fp8" in peaks else "bf16"
 
 
 def constants_of_engine(engine: EngineName, version: str = "", experts: bool = False) -> Engine:

@@ -1,16 +1,16 @@
 """The question about bandwidths of a network as the user writes it in YAML."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import isfinite, prod
+from math import isfinite, lcm, prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from crossopt.crossflow.astra.collective import Collective, Shape, fluid_loads, share_of_chunk
 from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, Duration, Money, Prose, Unit
-from crossopt.instances.files.units import nearest, quoted
+from crossopt.instances.files.units import exact, nearest, quoted
 from crossopt.instances.files.written import Written, short_repr
 
 Tier = Literal["chiplet", "package", "node", "pod"]
@@ -131,6 +131,8 @@ class Row:
     name: str
     factors: tuple[float, ...]
     most: float
+    unit: float = 1.0
+    """By which both are multiplied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,22 +224,40 @@ def price_of(dimension: DimensionSection) -> PriceSection | None:
     return dimension.prices if dimension.prices is not None else PUBLISHED[dimension.tier] if dimension.tier is not None else None
 
 
-def _costs(file: NetworkFile) -> tuple[float, ...] | None:
-    npus, found = prod(dimension.size for dimension in file.dimensions), list[float]()
+def _exact_costs(file: NetworkFile) -> tuple[Fraction, ...] | None:
+    """USD of a byte a second on each dimension, of all NPUs together."""
+    npus, found = prod(dimension.size for dimension in file.dimensions), list[Fraction]()
     for dimension in file.dimensions:
         price = price_of(dimension)
         if price is None:
             return None
-        found.append(npus * (price.link + price.nic + (price.switch if dimension.shape == "switch" else 0.0)) / _GIGA)
+        switch = exact(price.switch) if dimension.shape == "switch" else 0
+        found.append(npus * (exact(price.link) + exact(price.nic) + switch) / int(_GIGA))
     return tuple(found)
 
 
+def _costs(file: NetworkFile) -> tuple[float, ...] | None:
+    found = _exact_costs(file)
+    return None if found is None else tuple(map(float, found))
+
+
+_MOST_UNITS = 10**30
+"""Up to which a unit is taken: finer prices are rounded as floats are."""
+
+
+def _cost_row(costs: Sequence[Fraction], most: float) -> Row:
+    """The budget in a unit in which all costs are whole, as far as 64 bits hold these, so that no rounding breaks a limit that is met."""
+    unit = lcm(*(cost.denominator for cost in costs))
+    unit = unit if unit <= _MOST_UNITS else int(_GIGA)
+    return Row("budget.cost", tuple(float(cost * unit) for cost in costs), float(exact(most) * unit), float(unit))
+
+
 def _rows(file: NetworkFile) -> Iterator[Row]:
-    budget, count, costs = file.budget, len(file.dimensions), _costs(file)
+    budget, count, costs = file.budget, len(file.dimensions), _exact_costs(file)
     if budget.total is not None:
         yield Row("budget.total", (1.0,) * count, budget.total)
     if budget.cost is not None and costs is not None:
-        yield Row("budget.cost", costs, budget.cost)
+        yield _cost_row(costs, budget.cost)
     if budget.at_least is not None:
         yield Row("budget.at_least", (-1.0,) * count, -budget.at_least)
     for number, section in enumerate(file.together):

@@ -40,7 +40,10 @@ from crossopt.instances.catalogue.engines import (
     OwnKernels,
     WeightFormat,
     format_in,
+    format_of_config,
     kernels_in,
+    own_format,
+    usual_format,
 )
 from crossopt.instances.catalogue.entries import DeviceEntry
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
@@ -150,7 +153,7 @@ class ChoicesSection:
     weights: Annotated[
         tuple[WeightFormat, ...],
         Choice(),
-        Doc("formats of weights; default: that which `hub` states (-FP8, -AWQ, -NVFP4), else fp8 where the device has it, else bf16"),
+        Doc("formats of weights; default: that of `hub` (-FP8, -AWQ, -NVFP4) or `config`, else fp8 where the device has it, else bf16"),
     ] = ()
     cache: Annotated[tuple[CacheFormat, ...], Choice(), Doc("formats of the cache; default: bf16, with every engine")] = ()
     mode: Annotated[
@@ -344,6 +347,8 @@ class ServingQuestion:
     """Those of the question, or of a pool of workers; without a name where there are no classes."""
     chip: "FreeChip | None" = field(default=None, repr=False)
     log: tuple[LoggedRequest, ...] = field(default=(), repr=False)
+    stated: WeightFormat | None = None
+    """The format of weights that the checkpoint states, by its name on the hub, its config.json or as its only one."""
     part: Role | None = None
     """Workers of one part alone, where a chip is sought for these."""
     offers: dict["Shape", "Offer"] = field(default_factory=dict, init=False, repr=False)
@@ -459,24 +464,26 @@ def _read(file: ServingFile, written: Written) -> ServingQuestion:
     if file.workers is not None:
         written.refuse(_faults_of_goal(file, file.rent))
         return ServingQuestion(name, file, None, (), written.document, _classes(file))
-    shape = _network(file, written)
+    shape, stated = _network(file, written)
     if file.chip is not None:
-        return _of_free_chip(file, file.chip, shape, written, name)
+        return _of_free_chip(file, file.chip, shape, stated, written, name)
     entries = _entries(file, written)
-    kinds = tuple(_device_kind(file, shape, own, *entries[own]) for own in file.hardware or ())
+    kinds = tuple(_device_kind(file, shape, stated, own, *entries[own]) for own in file.hardware or ())
     faults = [*_faults_of_goal(file, None if any(isnan(kind.rent) for kind in kinds) else kinds[0].rent), *_faults_of_lengths(file, shape)]
     for kind, (entry, _) in zip(kinds, entries.values(), strict=True):
         faults += _faults_of_options(file, kind.options, shape, min(entry.devices_per_node, MOST_RANKS))
         faults += _faults_of_formats(file, kind.name, entry.peak)
     written.refuse(dict.fromkeys(faults))
-    return ServingQuestion(name, file, shape, kinds, written.document, _classes(file))
+    return ServingQuestion(name, file, shape, kinds, written.document, _classes(file), stated=stated)
 
 
-def _of_free_chip(file: ServingFile, section: ChipSection, shape: Transformer, written: Written, name: str) -> ServingQuestion:
+def _of_free_chip(
+    file: ServingFile, section: ChipSection, shape: Transformer, stated: WeightFormat | None, written: Written, name: str
+) -> ServingQuestion:
     from crossopt.instances.serving.chip import NODE, free_chip  # noqa: PLC0415 - most questions name a device
 
     chip = free_chip(written, section.technology)
-    options = _options(file, shape, dict(chip.peaks), NODE)
+    options = _options(file, shape, stated, dict(chip.peaks), NODE)
     faults = [
         *_faults_of_goal(file, file.rent),
         *_faults_of_lengths(file, shape),
@@ -484,7 +491,7 @@ def _of_free_chip(file: ServingFile, section: ChipSection, shape: Transformer, w
         *_faults_of_formats(file, chip.name, dict(chip.peaks)),
     ]
     written.refuse(dict.fromkeys(faults))
-    return ServingQuestion(name, file, shape, (), written.document, _classes(file), chip)
+    return ServingQuestion(name, file, shape, (), written.document, _classes(file), chip, stated=stated)
 
 
 PREFILL_CHIP, DECODE_CHIP = "prefill chip", "decode chip"
@@ -513,7 +520,7 @@ def on_hardware(question: ServingQuestion, hardware: Hardware) -> ServingQuestio
     file, model, chip = question.file, question.model, question.chip
     if model is None or chip is None:
         raise ValueError("the question has no free chip")
-    options = _options(file, model, dict(chip.peaks), hardware_node())
+    options = _options(file, model, question.stated, dict(chip.peaks), hardware_node())
     memory = _usable_memory(file, hardware)
     kind = DeviceKind(chip.name, hardware, MOST_DEVICES, options, file.rent or nan, memory, chip.kernels)
     return replace(question, kinds=(kind,))
@@ -579,11 +586,11 @@ def _entries(file: ServingFile, written: Written) -> dict[str, tuple[DeviceEntry
     return found
 
 
-def _device_kind(file: ServingFile, shape: Transformer, gpu: str, entry: DeviceEntry, name: str) -> DeviceKind:
+def _device_kind(file: ServingFile, shape: Transformer, stated: WeightFormat | None, gpu: str, entry: DeviceEntry, name: str) -> DeviceKind:
     hardware = build_device(entry, name, "bf16" if "bf16" in entry.peak else "fp16", 2)
     rent = (file.rents or {}).get(gpu) or file.rent or (entry.rent.price if entry.rent else nan)
     most = (file.available or {}).get(gpu, MOST_DEVICES)
-    options = _options(file, shape, entry.peak, min(entry.devices_per_node, MOST_RANKS))
+    options = _options(file, shape, stated, entry.peak, min(entry.devices_per_node, MOST_RANKS))
     return DeviceKind(name, hardware, most, options, rent, _usable_memory(file, hardware), kernels_in(entry, name))
 
 
@@ -594,31 +601,29 @@ def _usable_memory(file: ServingFile, hardware: Hardware) -> float:
     return left if np.ndim(left) else float(left)
 
 
-def _network(file: ServingFile, written: Written) -> Transformer:
+def _network(file: ServingFile, written: Written) -> tuple[Transformer, WeightFormat | None]:
+    """The model, and the format of weights that its checkpoint states."""
     try:
         if file.model is not None:
-            shape = model_entry(file.model).transformer
+            shape, stated = model_entry(file.model).transformer, own_format(file.model)
         else:
             with written.reading("config"):
                 text = written.files.text(file.config or "", text_of)
-            shape = transformer_from_config(config_in(text, file.config or ""))
+            settings = config_in(text, file.config or "")
+            shape, stated = transformer_from_config(settings), format_of_config(settings)
     except ValueError as error:
         hub = f"; a name on the hub belongs in hub: {file.model}" if file.model and "/" in file.model else ""
         raise written.refused([written.fault("config" if file.model is None else "model", f"{error}{hub}")]) from error
     if shape is None:
         raise written.refused([written.fault("model", f"{file.model} is no transformer, others are not served (name a language model)")])
-    return shape
+    return shape, format_in(file.hub or "") or stated
 
 
-def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], node: int) -> Options:
+def _options(file: ServingFile, shape: Transformer, stated: WeightFormat | None, peaks: dict[str, float], node: int) -> Options:
     """The options of the question with the usual ones in place of those that it leaves out."""
     choices, entry = file.choices, ENGINES[file.engine]
     offered = tuple(weight for weight in choices.weights if len(file.hardware or ()) == 1 or PEAKS.get(weight, "bf16") in (*peaks, "bf16"))
-    in_8_bits: WeightFormat = "fp8-block" if file.model in BLOCK_SCALED else "fp8"
-    usual: WeightFormat = in_8_bits if "fp8" in peaks else "bf16"
-    if (stated := format_in(file.hub or "")) and PEAKS.get(stated, "bf16") in (*peaks, "bf16"):
-        usual = stated
-    weights = offered or choices.weights or (usual,)
+    weights = offered or choices.weights or (usual_format(stated, "fp8-block" if file.model in BLOCK_SCALED else "fp8", peaks),)
     tensor = choices.tensor or tuple(power for power in _POWERS if power <= node and shape.heads % power == 0)
     groups = max(tensor) if shape.latent and shape.experts > 1 and file.chip is None else 1
     most = max((*(choices.data or ()), groups))

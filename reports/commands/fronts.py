@@ -221,7 +221,7 @@ def _front_anew(front: SavedFront, watch: Watch) -> tuple[str, list[str]]:
     near = max(result.gap_asked for _, result in points)
     within = f", by more than {near:.2%}" if near else ""
     facts = f"no {family.what} has less {names[0]} than the first point, less {names[1]} than the last, or less of both than any{within}"
-    return f"{ANEW}{facts}{'; no point is missing between them' if exact else ''}", faults
+    return f"{ANEW}{facts}{'; no point is missing between them but those that --points thins out' if exact else ''}", faults
 
 
 def front_faults(front: SavedFront) -> list[str]:

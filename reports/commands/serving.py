@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-from crossopt.instances.catalogue.engines import BLOCK_SCALED_ALONE, ENGINES, format_in, is_blackwell
+from crossopt.instances.catalogue.engines import BLOCK_SCALED_ALONE, ENGINES, is_blackwell
 from crossopt.instances.catalogue.registry import is_path
 from crossopt.instances.codesign.short import count_of, groups_in, model_named
 from crossopt.instances.errors import InstanceError, RefusedError
@@ -291,8 +291,8 @@ def _name(question: ServingQuestion) -> str:
 def _checkpoint(engine: str, question: ServingQuestion, shape: Shape) -> str:
     """The model that a worker loads: what is named, or a name to fill in where that has weights in another format."""
     name, form = _name(question), shape.weights
-    stated = format_in(name) or ("fp8-block" if question.file.model in BLOCK_SCALED_ALONE else "bf16")
-    if question.file.config or form == stated or _quantizes(engine, question, shape):
+    stated = question.stated or ("fp8-block" if question.file.model in BLOCK_SCALED_ALONE else "bf16")
+    if question.file.config or form == stated or (stated, form) == ("fp4", "int4") or _quantizes(engine, question, shape):
         return name
     if name.startswith("Qwen/Qwen3") and (stated, form) == ("bf16", "fp8-block"):
         return f"{name}-FP8"
@@ -301,7 +301,7 @@ def _checkpoint(engine: str, question: ServingQuestion, shape: Shape) -> str:
 
 def _quantizes(engine: str, question: ServingQuestion, shape: Shape) -> bool:
     """Whether the engine makes 8-bit weights of a checkpoint in 16 bits, which it holds at first."""
-    if engine == "trtllm" or shape.weights != "fp8" or format_in(_name(question)) is not None:
+    if engine == "trtllm" or shape.weights != "fp8" or question.stated is not None:
         return False
     return 2.0 * priced(question, [shape])[0].weights <= question.kind_of(shape.device).usable_memory
 

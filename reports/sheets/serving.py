@@ -6,7 +6,7 @@ from math import isfinite
 
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.serving.flight import loads_of, most_within
-from crossopt.instances.catalogue.engines import ENGINES, format_in, has_kernels
+from crossopt.instances.catalogue.engines import ENGINES, has_kernels
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import DEFAULT_CACHE, JOINT, RequestClass, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, floors, kernels_of, left_out, priced, refusal, with_network
@@ -234,7 +234,7 @@ def _assumed_text(question: ServingQuestion) -> str:
     offered, choices, found = [kind.options for kind in question.kinds], question.file.choices, list[tuple[str, str]]()
     weights = dict.fromkeys(form for options in offered for form in options.weights)
     if not choices.weights and tuple(weights) != ("bf16",):
-        named = " (by the name)" if format_in(question.file.hub or "") in weights else ""
+        named = " (the checkpoint's)" if question.stated in weights or (question.stated == "fp4" and "int4" in weights) else ""
         found.append((f"{' and '.join(weights)} weights{named}", "--weights"))
     if not choices.cache:
         found.append((f"{' and '.join(DEFAULT_CACHE)} cache", "--cache"))

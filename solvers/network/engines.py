@@ -290,6 +290,10 @@ def _weighed(question: NetworkQuestion, deadline: float, watch: Watch) -> Search
     ahead, lowest = [room + (around - room) * 2.0**power for power in (-5, -3, -1)], around
     lines, stopped = list[Multipliers](), "complete"
     best, value = (None, inf) if broken_rows(least, cheap) else (Bandwidths(cheap), product_of(question, cheap))
+    rules = baselines_of(question)
+    for point in (rule.answer.bandwidths for rule in rules if rule.answer is not None):
+        now = inf if broken_rows(least, point) else product_of(question, point)
+        best, value = (Bandwidths(point), now) if now < value else (best, value)
     before, known, stalled = -inf, inf, 0
     while len(lines) < _LINES and stalled < _STALLS:
         bound, cost = weighed_bound(question, floor, lines)
@@ -310,4 +314,4 @@ def _weighed(question: NetworkQuestion, deadline: float, watch: Watch) -> Search
         best, value = (Bandwidths(point), now) if now < value else (best, value)
     tangents = tuple(Tangent(multipliers.shares, multipliers.prices) for multipliers in (floor, *lines))
     proof = Tangents(f"convex duality at {len(lines)} costs", (None,), tangents)
-    return SearchOutcome(best, weighed_bound(question, floor, lines)[0], proof, "tangents", stopped, baselines=baselines_of(question))
+    return SearchOutcome(best, weighed_bound(question, floor, lines)[0], proof, "tangents", stopped, baselines=rules)

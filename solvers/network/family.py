@@ -104,7 +104,7 @@ def _violations(question: NetworkQuestion, rates: tuple[float, ...]) -> Iterator
     for row in question.rows:
         used = sum(Fraction(factor) * Fraction(rate) for factor, rate in zip(row.factors, rates, strict=True))
         if used > Fraction(row.most):
-            yield f"{row.name}: {abs(float(used)):.15g} where {abs(row.most):.15g} is the limit"
+            yield f"{row.name}: {abs(float(used)) / row.unit:.15g} where {abs(row.most) / row.unit:.15g} is the limit"
 
 
 # The problem type, and its bounds.

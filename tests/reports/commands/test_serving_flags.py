@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from crossopt.instances.catalogue.engines import format_in
+from crossopt.instances.catalogue.engines import format_in, format_of_config
 from crossopt.instances.question import read_given
 from crossopt.instances.serving.workers import Shape, left_out, refusal, shapes_of
 from crossopt.reports.cli import main
@@ -148,13 +148,16 @@ def test_names_on_the_hub_state_formats(name: str, form: str | None) -> None:
 
 
 def test_the_format_in_the_name_on_the_hub_is_the_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A checkpoint with scales of blocks is not priced as one with a scale for each matrix; a device without the format takes its own."""
+    """A checkpoint with scales of blocks is not priced as one with a scale for each matrix.
+
+    A device without 4-bit floats takes 4-bit weights alone.
+    """
     line = ["serve", "Qwen/Qwen3-32B-FP8", "--gpus", "2xh200", "--input", "1000", "--output", "100", "--tpot", "30ms", "--mode", "together"]
     assert main([*line, "--save", str(tmp_path / "q.yaml")]) == 0
-    assert "fp8-block weights (by the name), bf16 cache; quality not priced" in " ".join(capsys.readouterr().out.split())
+    assert "fp8-block weights (the checkpoint's), bf16 cache; quality not priced" in " ".join(capsys.readouterr().out.split())
     for hub, gpu, weights in (
         ("nvidia/Llama-3.3-70B-Instruct-FP4", "b200", "fp4"),
-        ("nvidia/Llama-3.3-70B-Instruct-FP4", "h200", "fp8"),
+        ("nvidia/Llama-3.3-70B-Instruct-FP4", "h200", "int4"),
         ("Qwen/Qwen3-32B-AWQ", "a100-80g", "int4"),
     ):
         question = read_given(f"{REQUESTS}model: qwen3-32b\nhub: {hub}\nhardware: {gpu}\n", "serving")
@@ -192,3 +195,46 @@ def test_workers_that_an_engine_does_not_start_are_offered_only_where_it_starts_
     pipelines = "model: llama3-8b\nhardware: h200\nchoices: {tensor: 1, batch: 8, pipeline: "
     for mode, offered in (("[1, 2]", {("both", 1), ("both", 2), ("prefill", 1), ("decode", 1)}), ("2", {("both", 2)})):
         assert {(shape.role, shape.pipeline) for shape in shapes_of(read_given(f"{REQUESTS}{pipelines}{mode}}}\n", "serving"))} == offered
+
+
+@pytest.mark.parametrize(
+    ("settings", "form"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8-block"),
+        ({"quant_method": "fp8"}, "fp8"),
+        ({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {"type": "float", "num_bits": 8}}}}, "fp8"),
+        ({"quant_method": "awq", "bits": 4}, "int4"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "fp4"),
+        ({"quant_method": "mxfp4"}, "fp4"),
+        ({"quant_method": "bitsandbytes", "bits": 4}, None),
+        (None, None),
+    ],
+)
+def test_the_format_in_a_config_is_read(settings: dict[str, object] | None, form: str | None) -> None:
+    assert format_of_config({} if settings is None else {"quantization_config": settings}) == form
+
+
+def test_a_model_in_4_bits_alone_is_served_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On devices that do not compute in 4 bits they are weights alone."""
+    for gpu, form in (("h200", "int4"), ("b200", "fp4")):
+        out = str(tmp_path / f"{gpu}.json")
+        line = [
+            "serve",
+            "openai/gpt-oss-120b",
+            "--gpus",
+            f"8x{gpu}",
+            "--input",
+            "500",
+            "--output",
+            "100",
+            "--mode",
+            "together",
+            "--out",
+            out,
+        ]
+        assert main(line) == 0
+        assert f"{form} weights (the checkpoint's)" in " ".join(capsys.readouterr().out.split())
+        assert main(["export", out, "--as", "vllm"]) == 0
+        text = capsys.readouterr().out
+        assert "vllm serve openai/gpt-oss-120b" in text
+        assert "--quantization" not in text

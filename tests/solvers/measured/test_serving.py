@@ -230,6 +230,8 @@ def test_public_runs_that_no_constant_was_fitted_to() -> None:
     for engine, entry in ENGINES.items():
         worst = max((line.output_time or 0.0 for name, line in lines.items() if name.startswith(f"{engine},")), default=0.03)
         assert f"{worst * 100.0:.0f} %" in entry.dense + entry.with_experts
+        late = max((line.first_token or 0.0 for name, line in lines.items() if name.startswith(f"{engine},")), default=0.0)
+        assert not late or f"{late * 100.0:.0f} %" in entry.dense + entry.with_experts
     assert (lines["all"].tau or 0.0) > 0.8
     assert (lines["all"].regret or 1.0) < 0.03
 

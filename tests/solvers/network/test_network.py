@@ -773,3 +773,20 @@ workloads:
     assert found.answer is not None
     assert sum(found.answer.bandwidths) == least * 1e9
     assert check_answer(NETWORK, found, question).accepted
+
+
+@pytest.mark.parametrize(("rates", "budget"), [((3.77,), 60.32), ((7.5, 12.5), 1280)])
+def test_a_budget_that_the_cost_equals_is_kept(rates: tuple[float, ...], budget: float) -> None:
+    """16e-9 USD times 3.77e9 is above 60.32 where the price is a float that is counted exactly."""
+    dimensions = ", ".join(
+        f"{{name: d{number}, shape: fully_connected, size: 4, tier: package, bandwidth: {rate} GB/s}}" for number, rate in enumerate(rates)
+    )
+    collective = f"{{collective: all_reduce, bytes: 1 MiB, group: {[4] * len(rates)}}}"
+    workload = f"{{name: w, collectives: [{collective}]}}"
+    text = f"kind: network\ndimensions: [{dimensions}]\nbudget: {{cost: {budget} USD}}\nworkloads: [{workload}]\n"
+    question = read_given(text, "network")
+    found = solve(NETWORK, question, "auto", Limits(), unwatched)
+    assert found.answer is not None
+    assert check_answer(NETWORK, found, question).accepted
+    less = read_given(text.replace(f"{budget} USD", f"{budget - 0.01} USD"), "network")
+    assert solve(NETWORK, less, "auto", Limits(), unwatched).answer is None
