@@ -23,8 +23,8 @@ from crossopt.crossflow.records import dataclass
 from crossopt.formulation.model import Linear, Model, Variable
 from crossopt.instances.counts.pipelines import PipelinesQuestion
 
-MOST_STEPS, MOST_PLACED = 600_000, 400_000
-"""Choices in a search of covers, and of placements."""
+MOST_STEPS, MOST_PLACED, MOST_CHAINS = 600_000, 400_000, 100_000
+"""Choices in a search of covers, of placements, and of chains."""
 _FLOW = 20
 """Steps that a flow counts for."""
 Tick = Callable[[], None]
@@ -222,6 +222,32 @@ def counts_model(question: PipelinesQuestion) -> CountsModel:
 
 _BITS = 36
 """Of the greatest rate in the integer model."""
+
+
+# Chains of nodes.
+
+
+def chain_of(question: PipelinesQuestion, tick: Tick, most: int = MOST_CHAINS) -> list[int] | None:
+    """Nodes along links, from the source to the sink, that hold all layers; None where no chain does, so that no tokens pass.
+
+    Nodes with more layers come first. A LargeError after too many steps.
+    """
+    order, steps = sorted(range(len(question.nodes)), key=lambda node: -len(question.tables[node])), 0
+
+    def beyond(path: list[int], layers: int) -> list[int] | None:
+        nonlocal steps
+        steps += 1
+        tick()
+        if steps > most:
+            raise LargeError("there are too many chains of nodes")
+        if path and layers >= question.layers and question.links.sink[path[-1]]:
+            return path
+        row = question.links.between[path[-1]] if path else question.links.source
+        following = (node for node in order if row[node] and node not in path) if len(path) < question.layers else ()
+        found = (beyond([*path, node], layers + len(question.tables[node])) for node in following)
+        return next((chain for chain in found if chain), None)
+
+    return beyond([], 0)
 
 
 # Every placement.

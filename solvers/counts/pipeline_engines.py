@@ -9,12 +9,13 @@ from random import Random
 from time import monotonic
 
 from crossopt.crossflow.pipelines import Stage
-from crossopt.formulation.pipelines import LargeError, best_above, closed_bound, counts_model, covering, groups_of, least_rate
+from crossopt.formulation.pipelines import LargeError, best_above, chain_of, closed_bound, counts_model, covering, groups_of, least_rate
 from crossopt.instances.counts.pipelines import PipelinesQuestion
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, is_proved
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.counts.pipelines import (
+    BY_CHAINS,
     BY_COVERS,
     BY_WORK,
     Placement,
@@ -302,23 +303,15 @@ def _placements(search: _Search, limits: Limits) -> None:
 def _chain(search: _Search, limits: Limits) -> None:
     """One chain of nodes along links, where nothing else passes any tokens."""
     del limits
-    question, steps = search.question, 0
-    order = sorted(range(len(question.nodes)), key=lambda node: -len(question.tables[node]))
-
-    def beyond(path: list[int], held: int) -> list[int] | None:
-        nonlocal steps
-        steps += 1
-        search.tick()
-        if held >= question.layers and question.links.sink[path[-1]]:
-            return path
-        row = question.links.between[path[-1]] if path else question.links.source
-        if steps > _CHAINS or len(path) == question.layers:
-            return None
-        following = (node for node in order if row[node] and node not in path)
-        found = (beyond([*path, node], held + len(question.tables[node])) for node in following)
-        return next((chain for chain in found if chain), None)
-
-    chain = None if search.value else beyond([], 0)
+    question = search.question
+    if search.value:
+        return
+    try:
+        chain = chain_of(question, search.tick)
+    except LargeError:
+        return
+    if chain is None:
+        search.lower(0, BY_CHAINS)
     if chain:
         counts, left = [1] * len(chain), question.layers - len(chain)
         for place, node in enumerate(chain):
@@ -387,5 +380,3 @@ def _moved(question: PipelinesQuestion, held: Held, random: Random) -> Held | No
 
 _ORDER, _SHIFT, _EXCHANGE = 0.25, 0.5, 0.75
 """Up to which random number a move is of this kind."""
-_CHAINS = 20_000
-"""Steps of a search for a chain."""

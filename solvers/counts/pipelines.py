@@ -1,13 +1,13 @@
 """Pipelines over unequal nodes as a problem type: answers, their judge by the greatest flow, and bounds proved anew."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, nextafter
 from typing import Final
 
 from crossopt.crossflow.pipelines import SINK, SOURCE, Flow, Stage, greatest_flow
-from crossopt.formulation.pipelines import LargeError, Tick, best_above, closed_bound, covering
+from crossopt.formulation.pipelines import LargeError, Tick, best_above, chain_of, closed_bound, covering
 from crossopt.instances.counts.pipelines import PipelinesQuestion
 from crossopt.solvers.answer import Baseline, Progress, Result, Verdict, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
@@ -15,6 +15,7 @@ from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
 BY_WORK: Final = "work of all nodes, and links at both ends"
 BY_COVERS: Final = "a search of all covers of the layers"
+BY_CHAINS: Final = "a search of all chains of nodes"
 BY_PLACEMENTS: Final = "a search of all placements"
 
 
@@ -115,10 +116,12 @@ def label_of(question: PipelinesQuestion, units: int, tick: Tick) -> str:
     """By what no placement passes more than this: the simplest of all proofs; empty where none was found."""
     if closed_bound(question) <= units:
         return BY_WORK
-    for label, refutes in (
+    ways: list[tuple[str, Callable[[], object]]] = [
+        (BY_CHAINS, lambda: chain_of(question, tick)),
         (BY_COVERS, lambda: covering(question, units + 1, tick)),
         (BY_PLACEMENTS, lambda: best_above(question, units, tick)),
-    ):
+    ]
+    for label, refutes in ways[units > 0 :]:
         try:
             if refutes() is None:
                 return label
@@ -187,5 +190,5 @@ FAMILY: ProblemType[PipelinesQuestion, Placement, TokenFlow] = ProblemType(
     reasons=lambda question, _: reasons_of(question),
     rules=_baselines,
     seeded=frozenset({"auto", "stages"}),
-    proof_labels=frozenset({BY_WORK, BY_COVERS, BY_PLACEMENTS}),
+    proof_labels=frozenset({BY_WORK, BY_CHAINS, BY_COVERS, BY_PLACEMENTS}),
 )

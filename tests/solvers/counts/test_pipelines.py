@@ -17,7 +17,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.reports.shown import text_of
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.checking import check_answer
-from crossopt.solvers.counts.pipelines import BY_COVERS, FAMILY, NodeLayers, Placement, TokenFlow, judge, units_within
+from crossopt.solvers.counts.pipelines import BY_CHAINS, BY_COVERS, FAMILY, NodeLayers, Placement, TokenFlow, judge, units_within
 from crossopt.solvers.family import solve
 from tests.extent import FULL
 from tests.paths import ROOT
@@ -211,3 +211,20 @@ def test_a_single_chain_is_found_where_links_are_few() -> None:
     found = solved(pipelines_in({"layers": 40, "nodes": {"a": {"number": 24, "rates": [7, 2]}}, "links": rows}))
     assert found.details is not None
     assert found.details.rate == 2.0
+
+
+def test_links_without_a_chain_for_all_layers_are_proved_infeasible() -> None:
+    """There are too many placements of nine nodes to look at each; the only chain from the source to the sink holds 12 of 20 layers."""
+    names = [f"n{place}" for place in range(9)]
+    path = ["source", *names[:3], "sink"]
+    links = [{"from": sender, "to": receiver, "rate": 50} for sender, receiver in [*pairwise(path), *pairwise(names[3:]), ("n8", "n3")]]
+    question = pipelines_in(
+        {"kind": "pipelines", "layers": 20, "nodes": {name: {"rates": [40, 30, 20, 10]} for name in names}, "links": links}
+    )
+    found = solved(question)
+    assert (found.status, found.proved_by, found.reasons) == (
+        "INFEASIBLE",
+        BY_CHAINS,
+        ("links: no chain of nodes with links holds all layers",),
+    )
+    assert check_answer(FAMILY, found, question).accepted
