@@ -18,9 +18,9 @@ NUMBER: Final = r"[+-]?(?:[0-9]+(?:_[0-9]+)*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]
 LONGEST: Final = 100  # characters of a number with its unit; also keeps the exact arithmetic small
 
 _NUMBER: Final = re.compile(NUMBER)
-_ENDING: Final = re.compile(r"([^\W\d]+)(\d+)")
-_OTHER_LETTER: Final = 0.15
-"""Further likeness that a known word needs to be suggested for one that begins with another letter."""
+_ENDING: Final = re.compile(r"([^\W\d]+)(\d\d+)")
+_OTHER_LETTER: Final = 0.7
+"""Likeness that a known word needs to be suggested for one that begins with another letter."""
 _GROUPED: Final = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
 _POWERS: Final = {
     "k": 1, "ki": 1, "thousand": 1, "m": 2, "mi": 2, "mio": 2, "million": 2,
@@ -245,7 +245,7 @@ def quoted(text: str, longest: int = 40) -> str:
 
 def nearest(wanted: str, known: Iterable[str], likeness: float = 0.6) -> list[str]:
     """Known words that differ from `wanted` by case only, else the one with the nearest number, else the most similar one, else the first
-    that begins with it, else none. Words that begin with another letter are to be more alike."""
+    that begins with it, else none. Words that begin with another letter, and do not contain it as a part, are to be more alike."""
     known, word = list(known), wanted.lstrip("-")[:LONGEST]
     same = [other for other in known if other.casefold() == wanted.casefold()]
     if same or not known:
@@ -253,10 +253,9 @@ def nearest(wanted: str, known: Iterable[str], likeness: float = 0.6) -> list[st
     if (number := _ENDING.fullmatch(word)) and (alike := [other for other in known if _beside(number, other) is not None]):
         return [min(alike, key=lambda other: _beside(number, other) or 0)]
     best, score = max(((other, SequenceMatcher(None, word, other.lstrip("-")).ratio()) for other in known), key=lambda pair: pair[1])
-    if word[:1].casefold() != best.lstrip("-")[:1].casefold():
-        likeness += _OTHER_LETTER
+    first, part = word[:1].casefold() == best.lstrip("-")[:1].casefold(), word in best.split("_")
     longer = [other for other in known if other.casefold().startswith(f"{wanted.casefold()}_")]
-    return [best] if score >= likeness else longer[:1]
+    return [best] if score >= (likeness if first or part else max(likeness, _OTHER_LETTER)) else longer[:1]
 
 
 def _beside(number: re.Match[str], other: str) -> int | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from math import ceil, inf, isfinite
 from typing import Final
 
@@ -640,25 +641,23 @@ def reasons_of(question: ServingQuestion, table: Table) -> tuple[str, ...]:
             found.append(f"{name}: {limit * 1e3:.4g} ms are asked, no worker takes less than {min(amounts) * 1e3:.4g} ms{streamed}")
     if found:
         return tuple(found)
-    kept = [{role for (_, role), offers in own.offers.items() if offers} for own in (table.alike or (table,))]
-    if not any(table.of_role("both")) and not any(map(_complete, kept)):
+    tables = [table, *(table_of(own) for own in islice(by_network(question), 1, None))]
+    kept = [{role for (_, role), offers in own.offers.items() if offers} for each in tables for own in (each.alike or (each,))]
+    if not any(any(each.of_role("both")) for each in tables) and not any(map(_complete, kept)):
         return ("ttft and tpot: each can be kept, no worker that fits into memory keeps both",)
-    return _reasons_of_rate(question, table)
+    return _reasons_of_rate(question, tables)
 
 
-def _reasons_of_rate(question: ServingQuestion, table: Table) -> tuple[str, ...]:
+def _reasons_of_rate(question: ServingQuestion, tables: Sequence[Table]) -> tuple[str, ...]:
     """The rate that can be served."""
     classes = tuple(replace(one, rate=None) for one in question.classes) if len(question.classes) == 1 else question.classes
     greatest = replace(question, classes=classes, file=replace(question.file, objective="throughput"))
-    top = best_of(greatest, table_of(greatest))
+    top = _best_pool(greatest)
     if top is None:
-        least = {
-            role: min((offer.devices for (_, own), offers in table.offers.items() if own == role for offer in offers), default=inf)
-            for role in _ROLES
-        }
-        fewest = min(sum(least[role] for role in roles) for roles in modes_of(question))
+        least = [{role: min((offer.devices for offer in own.of_role(role)), default=inf) for role in _ROLES} for own in tables]
+        fewest = min(sum(own[role] for role in roles) for own in least for roles in modes_of(question))
         if fewest > question.devices:
-            workers = "a worker needs" if least["both"] == fewest else "a prefill and a decode worker need"
+            workers = "a worker needs" if any(own["both"] == fewest for own in least) else "a prefill and a decode worker need"
             return (f"devices: {workers} {fewest:,}, more than the {question.devices:,} of the question",)
         most = f"{question.devices:,} device{'s' * (question.devices != 1)}"
         return (f"{question.level}: on {most} the queue of any rate breaks the limits (allow more, or limits at mean)",)
@@ -675,9 +674,8 @@ def reasons_of_question(question: ServingQuestion) -> tuple[str, ...]:
     """Of the question, or of the first class that no plan serves alone."""
     for item in question.classes if len(question.classes) > 1 and question.file.choices.pools != "shared" else ():
         own = of_classes(question, [item.name])
-        table = table_of(own)
-        if best_of(own, table) is None:
-            return tuple(f"{item.name}: {reason}" for reason in reasons_of(own, table))
+        if _best_pool(own) is None:
+            return tuple(f"{item.name}: {reason}" for reason in reasons_of(own, table_of(own)))
     if len(question.classes) > 1 and question.file.choices.pools != "shared":
         return (f"devices: the classes need more than the {question.devices:,} of the question",)
     return reasons_of(question, table_of(question))
