@@ -485,8 +485,7 @@ def serving_of_a_model(seed: int) -> Any:  # noqa: ANN401
     """A model on a few devices, with two or three shapes of its copies."""
     random = Random(f"serving {seed}")
     choices: dict[str, Any] = {"tensor": random.sample((1, 2, 4), 2), "batch": random.sample((1, 4, 16, 64), random.randint(1, 2))}
-    choices["prefill_batch"] = random.choice((1, 2))
-    choices["mode"] = random.choice(("together", "apart", ["together", "apart"]))
+    choices |= {"prefill_batch": random.choice((1, 2)), "mode": random.choice(("together", "apart", ["together", "apart"]))}
     more = {"pipeline": [1, 2], "chunk": random.choice((512, [2048, 8192])), "expert": random.choice((1, [1, 2]))}
     more |= {"weights": random.choice(("bf16", "fp8", "fp8-block", "int8", "int4", "fp4")), "cache": random.choice(("bf16", "fp8"))}
     choices |= {name: value for name, value in more.items() if random.random() < 0.4}
@@ -526,7 +525,7 @@ def serving_of_a_model(seed: int) -> Any:  # noqa: ANN401
     asks |= {"memory": random.choice((0.3, 0.8))} if random.random() < 0.3 else {}
     asks |= {"reserve": f"{random.choice((1, 30))} GB"} if random.random() < 0.3 else {}
     asks |= {"context": random.choice((1600, 100_000))} if random.random() < 0.3 else {}
-    asks |= {"matching": {"ttft": 1.8, "link": 25e9}} if random.random() < 0.3 else {}
+    asks |= {"matching": {"ttft": 1.8, "link": "25 GB/s"}} if random.random() < 0.3 else {}
     files, random = dict[str, str](), Random(f"serving of files {seed}")
     if random.random() < 0.15:
         asks |= {"config": "config.json"}
