@@ -16,11 +16,11 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
 from crossopt.solvers.family import Proved
 from tests.hunt import __main__ as hunt
-from tests.hunt import files, fronts, held, liars
+from tests.hunt import files, fronts, held, liars, relations
 from tests.hunt.__main__ import PARTS, hunted
 from tests.hunt.corpus import VALIDATE, Original
 from tests.hunt.coverage import ALL, COLUMNS, options_of, sum_of, table_of, totals_of
-from tests.hunt.drawn import CHIPS, DRAWS, PLAIN
+from tests.hunt.drawn import CHIPS, DRAWS, PLAIN, Drawn, least_design
 from tests.hunt.extras import EXTRAS
 from tests.hunt.mutants import mutant
 from tests.samples import CHAIN, PROFILE
@@ -37,6 +37,17 @@ def test_some_of_every_quick_kind_is_hunted_and_nothing_is_found(tmp_path: Path,
     monkeypatch.setattr(hunt, "monotonic", count().__next__)  # a second between looks at the clock: time for one question
     bags = hunted(["strategies"], seconds=3, seed=5, edits=2, folder=tmp_path)
     assert (bags["strategies"].questions, bags["strategies"].findings) == (1, [])
+
+
+def test_questions_that_follow_from_an_answer_are_hunted_and_a_limit_that_loses_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = Drawn("codesign", ask(PLAIN[0].format(chip=CHIPS[0])), least_design(ask(PLAIN[0].format(chip=CHIPS[0]))), ("exhaustive",))
+    assert held.hunt(drawn, Random(1), tries=0)["related"] == 2
+    limits = relations.RULES["codesign"].limits
+    lower = relations.Rules(lambda *asked: (replace(limit, figure=limit.figure * 0.999) for limit in limits(*asked)))
+    monkeypatch.setitem(relations.RULES, "codesign", lower)
+    monkeypatch.setattr(relations, "RELATIONS", (relations.at_a_figure,))
+    with pytest.raises(held.FindingError, match="at a figure: exhaustive: it proves that there is nothing"):
+        held.hunt(drawn, Random(1), tries=0)
 
 
 def test_a_question_that_does_not_end_is_found_and_the_next_ones_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,9 @@
 """Look for false proofs for as long as one likes: `make hunt`, or `python -m tests.hunt --seconds 600 --seed 1 [--only placement]`.
 
 Random questions of every kind are answered by every engine and compared with what trying everything finds; their results are edited at
-random, and what `check` accepts must be true. Proofs are forged of what they cannot show. Files of every kind are hit by chance, and each
-is answered or refused (`--only files`; seed N has the files of the seeds 4,000 N to 4,000 N + 3,999). Seeds and counts are printed,
+random, and what `check` accepts must be true. From each answer other questions follow whose least value is known, such as one with a limit
+at exactly what the answer takes; they are asked too. Proofs are forged of what they cannot show. Files of every kind are hit by chance, and
+each is answered or refused (`--only files`; seed N has the files of the seeds 4,000 N to 4,000 N + 3,999). Seeds and counts are printed,
 and how many questions with each option of each kind were drawn, answered and compared; each finding is written to a file, and makes the
 end a failure.
 

@@ -15,6 +15,7 @@ from crossopt.solvers.checking import Report, check_answer
 from crossopt.solvers.family import UNLIKE, ProblemType, family_of, solve
 from tests.hunt.drawn import Drawn
 from tests.hunt.mutants import lie
+from tests.hunt.relations import related
 from tests.solvers.codesign.editing import at, edits, leaves, remembering
 
 Data = dict[str, Any]
@@ -34,7 +35,7 @@ class FindingError(Exception):
 
 def hunt(drawn: Drawn, random: Random, tries: int) -> Counter[str]:
     """Ask every engine, check what it says, and edit that so many times; how many results and edits were looked at, and what was said."""
-    count = Counter[str]()
+    count, best = Counter[str](), None
     with remembering(family_of(drawn.kind)) as family:
         for engine in drawn.engines:
             try:
@@ -42,6 +43,18 @@ def hunt(drawn: Drawn, random: Random, tries: int) -> Counter[str]:
             except RefusedError:
                 continue
             count += _attacked(family, drawn, result, random, tries)
+            best = result
+        for relation, other in related(drawn, best, random) if best is not None else ():
+            for engine in other.engines:
+                try:
+                    result = solve(family, other.question, engine, Limits(SECONDS), unwatched)
+                except RefusedError:
+                    continue
+                try:
+                    _attacked(family, other, result, random, 0)
+                except FindingError as found:
+                    raise FindingError(f"{relation}: {found}", found.data) from found
+                count["related"] += 1
     return count
 
 

@@ -1,0 +1,262 @@
+"""What must hold between two questions: a limit at exactly a figure of the best answer keeps it, other units ask the same, and so on.
+
+Each relation makes of a drawn question with its best answer another question whose least value is known. That is hunted as any other.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from math import inf, nextafter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import yaml
+
+from crossopt.instances.codesign.instance import MultiScaleQuestion, Portfolio
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.files.units import DIMENSIONS, NUMBER, exact
+from crossopt.instances.question import read, read_again
+from crossopt.solvers.answer import Result
+from crossopt.solvers.codesign.objective import DIMENSIONS as OBJECTIVES
+from crossopt.solvers.codesign.objective import figure_in
+from tests.hunt.drawn import Drawn
+
+Found = Result[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A figure of an answer that its question can limit."""
+
+    key: str
+    dimension: str
+    """Empty for a number without a unit."""
+    figure: float | Fraction
+    """In SI units; a float stands for the decimal that is printed for it."""
+    minimised: bool = False
+    """Whether it is the value of the answer, so that less of it is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What holds of one kind of question."""
+
+    limits: Callable[[Any, Found], Iterator[Limit]] = lambda question, result: iter(())
+    unordered: tuple[str, ...] = ()
+    """Keys of lists and mappings whose order means nothing, with `*` for any one key."""
+    named: tuple[str, ...] = ()
+    """Keys of mappings whose names the author chooses."""
+    dominated: Callable[[Any, Random], dict[str, Any] | None] = field(default=lambda tree, random: None)
+    """The tree of the question with an option more that is nowhere better; None where there is none to add."""
+
+
+# --- the same question, written otherwise --------------------------------------------------------------------------------------------
+
+
+def again(drawn: Drawn, least: float, settings: Sequence[str] = (), change: Callable[[Any], Any] | None = None) -> Drawn | None:
+    """The question with further settings, or with its text's tree changed; None where it is refused."""
+    document = drawn.question.document
+    text = document.get("text")
+    try:
+        if text is None:
+            question = None if change else read(Path(document["source"]), (*document["settings"], *settings))
+        else:
+            text = yaml.serialize(change(yaml.compose(text)), allow_unicode=True) if change else text
+            question = read_again({**document, "text": text, "settings": [*document["settings"], *settings]}, drawn.kind)
+    except InstanceError:
+        return None
+    return question and replace(drawn, question=question, least=least)
+
+
+def written(value: float | Fraction, dimension: str, random: Random) -> str:
+    """The figure in all its digits and one of the units of its dimension."""
+    number = exact(value) if isinstance(value, float) else Fraction(value)
+    if not dimension:
+        return decimal(number)
+    units = DIMENSIONS[dimension].units
+    known = [unit for unit in units if _decimal(number / units[unit])]
+    unit = random.choice([unit for unit in DIMENSIONS[dimension].shown if unit in known] or known)
+    return f"{decimal(number / units[unit])} {unit}"
+
+
+def _decimal(number: Fraction) -> bool:
+    rest = number.denominator
+    for factor in (2, 5):
+        while rest % factor == 0:
+            rest //= factor
+    return rest == 1 and len(decimal(number)) < 60
+
+
+def decimal(number: Fraction) -> str:
+    """A fraction of a denominator of twos and fives in all its digits."""
+    digits = 0
+    while (number * 10**digits).denominator != 1:
+        digits += 1
+        if digits > 60:
+            return "9" * 60
+    return f"{Decimal(int(number * 10**digits)).scaleb(-digits):f}"
+
+
+# --- relations -----------------------------------------------------------------------------------------------------------------------
+
+
+def at_a_figure(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
+    """A limit at exactly what the answer takes, in any unit: it keeps the answer."""
+    limits = [*RULES[drawn.kind].limits(drawn.question, result)]
+    chosen = random.sample(limits, min(len(limits), random.choice((1, 1, 2))))
+    settings = [f"{limit.key}={written(limit.figure, limit.dimension, random)}" for limit in chosen]
+    return again(drawn, drawn.least, settings) if settings else None
+
+
+def below_the_value(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
+    """A limit just below the least value: there is no answer."""
+    limits = [limit for limit in RULES[drawn.kind].limits(drawn.question, result) if limit.minimised and limit.figure > 0.0]
+    if not limits or drawn.nearness:
+        return None
+    limit = random.choice(limits)
+    below = nextafter(limit.figure, 0.0) if isinstance(limit.figure, float) else limit.figure * random.choice((Fraction(999_999, 10**6), 0))
+    return again(drawn, inf, [f"{limit.key}={written(below, limit.dimension, random)}"])
+
+
+def looser(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
+    """Limits a little above all that the answer takes: they change nothing."""
+    factor = random.choice((Fraction(1_000_001, 10**6), Fraction(5, 4)))
+    limits = [replace(limit, figure=(exact(float(limit.figure)) * factor)) for limit in RULES[drawn.kind].limits(drawn.question, result)]
+    limits = random.sample(limits, min(len(limits), 2))
+    settings = [f"{limit.key}={written(limit.figure, limit.dimension, random)}" for limit in limits if not limit.minimised]
+    return again(drawn, drawn.least, settings) if settings else None
+
+
+def in_other_units(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
+    """Every quantity of the text in another unit of the same size."""
+    del result
+    return again(drawn, drawn.least, change=lambda root: _each_scalar(root, lambda text: _other_unit(text, random)))
+
+
+def in_another_order(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
+    """The keys of the question, and all whose order means nothing, in another order."""
+    del result
+
+    def shuffled(root: Any) -> Any:  # noqa: ANN401
+        for node in (root, *(found for path in RULES[drawn.kind].unordered for found in _nodes_at(root, path.split(".")))):
+            if not isinstance(node, yaml.ScalarNode):
+                node.value = random.sample(node.value, len(node.value))
+        return root
+
+    return again(drawn, drawn.least, change=shuffled)
+
+
+def renamed(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
+    """Other names for all that the author names."""
+    del result
+    rules = RULES[drawn.kind]
+    if not rules.named or drawn.question.document["settings"]:
+        return None
+
+    def with_names(root: Any) -> Any:  # noqa: ANN401
+        names = [key.value for path in rules.named for node in _nodes_at(root, path.split(".")) for key, _ in node.value]
+        others = dict(zip(names, random.sample([f"{random.choice('xyz')}{place}" for place in range(len(names))], len(names)), strict=True))
+        return _each_scalar(root, lambda text: others.get(text, text), keys=True)
+
+    return again(drawn, drawn.least, change=with_names)
+
+
+def with_a_dominated_option(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
+    """An option more that is nowhere better: it changes nothing."""
+    del result
+    rules, text = RULES[drawn.kind], drawn.question.document.get("text")
+    tree = rules.dominated(yaml.safe_load(text), random) if text else None
+    return tree and again(drawn, drawn.least, change=lambda _: yaml.compose(yaml.safe_dump(tree, sort_keys=False)))
+
+
+RELATIONS = (at_a_figure, below_the_value, looser, in_other_units, in_another_order, renamed, with_a_dominated_option)
+
+
+def related(drawn: Drawn, result: Found, random: Random, most: int = 2) -> Iterator[tuple[str, Drawn]]:
+    """Some questions that follow from one with its best answer, with the relation to it."""
+    if drawn.kind not in RULES or result.value is None or result.value > drawn.least * (1.0 + drawn.nearness):
+        return
+    found = 0
+    for relation in random.sample(RELATIONS, len(RELATIONS)):
+        if found < most and (other := relation(drawn, result, random)):
+            found += 1
+            yield relation.__name__.replace("_", " "), other
+
+
+# --- trees of YAML -------------------------------------------------------------------------------------------------------------------
+
+
+def _nodes_at(node: Any, path: Sequence[str]) -> Iterator[Any]:  # noqa: ANN401
+    """What stands at a path, which may lead to several."""
+    if not path:
+        yield node
+    elif isinstance(node, yaml.MappingNode):
+        for key, inner in node.value:
+            if path[0] in ("*", key.value):
+                yield from _nodes_at(inner, path[1:])
+    elif isinstance(node, yaml.SequenceNode):
+        for inner in node.value:
+            yield from _nodes_at(inner, path[1:] if path[0] == "*" else path)
+
+
+def _each_scalar(node: Any, change: Callable[[str], str], keys: bool = False) -> Any:  # noqa: ANN401
+    """The tree with every text in it, or also every key, changed."""
+    if isinstance(node, yaml.ScalarNode):
+        node.value = change(node.value)
+    elif isinstance(node, yaml.SequenceNode):
+        for inner in node.value:
+            _each_scalar(inner, change, keys)
+    else:
+        for key, inner in node.value:
+            _each_scalar(inner, change, keys)
+            key.value = change(key.value) if keys else key.value
+    return node
+
+
+_QUANTITY = re.compile(rf"({NUMBER}) +(\S+)")
+_TABLES = [row.units for row in DIMENSIONS.values()]
+
+
+def _other_unit(text: str, random: Random) -> str:
+    """The same quantity in another unit; a text that is none, or may be one of several dimensions, as it is."""
+    found = _QUANTITY.fullmatch(text)
+    if found is None or len(rows := [units for units in _TABLES if found[2] in units]) != 1:
+        return text
+    value = Fraction(found[1].replace("_", "")) * rows[0][found[2]]
+    others = [unit for unit, size in rows[0].items() if _decimal(value / size)]
+    unit = random.choice([unit for unit in others if unit != found[2]] or [found[2]])
+    return f"{decimal(value / rows[0][unit])} {unit}"
+
+
+# --- kinds ---------------------------------------------------------------------------------------------------------------------------
+
+
+def _of_designs(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    """Budgets of a device and of a step, and those of the run; of several workloads the greatest figure of all."""
+    if isinstance(question, MultiScaleQuestion):
+        scale = question.scales.index(result.answer.scale)
+        question, minimised = question.parts[scale], question.objective if question.objective != "devices" else ""
+    else:
+        minimised = "" if isinstance(question, Portfolio) else question.objective
+    parts = question.parts if isinstance(question, Portfolio) else (question,)
+    evaluations = [share.evaluation for share in result.details.shares]
+    needs = {"cost_per_token": parts[0].prices, "mean_step_time": parts[0].sites, "run_cost": parts[0].goal and parts[0].goal.rent}
+    sets = any(part.others for part in parts)  # under which a limit holds too
+    for name, dimension in OBJECTIVES.items():
+        if needs.get(name, True) and (not sets or name in _OF_ALL_SETS):
+            figures = [figure_in(part, evaluation, name) for part, evaluation in zip(parts, evaluations, strict=True)]
+            yield Limit(f"budget.{name}", dimension, max(figures), name == minimised)
+    if (goal := parts[0].goal) is not None and not sets:
+        yield Limit("goal.deadline", "time", goal.seconds(evaluations[0].step_time))
+
+
+_OF_ALL_SETS = ("worst_step_time", "die_area", "power")
+
+
+RULES: dict[str, Rules] = {
+    "codesign": Rules(_of_designs, ("choices", "choices.*", "cluster", "budget", "workload", "workload.transformer")),
+}
+"""By kind of question."""
