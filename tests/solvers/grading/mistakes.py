@@ -1,4 +1,4 @@
-"""Reference solutions with one mistake each, as `solutions/*/mistakes.py` names them, and the points that they earn."""
+"""Reference solutions with one mistake each, as `solutions/*/mistakes.yaml` names them, and the points that they earn."""
 
 import json
 from collections.abc import Callable
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import yaml
+
 from crossopt.solvers.grading.grade import SOLUTIONS, mark_of, together
 from crossopt.solvers.grading.marks import Assignment, Mark, Task
 from crossopt.solvers.grading.running import Call, Returned
-from tests.solvers.grading.programs import loaded
 
 Answering = Callable[[Call], Any]
 
@@ -27,7 +28,8 @@ class Mistake:
 
 
 def mistakes_of(assignment: Assignment) -> list[Mistake]:
-    return [Mistake(*fields) for fields in loaded(SOLUTIONS / assignment.name / "mistakes.py").MISTAKES]
+    listed = yaml.safe_load((SOLUTIONS / assignment.name / "mistakes.yaml").read_text(encoding="utf-8"))
+    return [Mistake(one["name"], one.get("passage", ""), one["change"], *one["points"], one.get("told", "")) for one in listed]
 
 
 def solution_of(assignment: Assignment) -> str:
