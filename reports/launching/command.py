@@ -8,12 +8,14 @@ or stage, its name in a metadata event.
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from crossopt.crossflow.traces import KINDS as TRACE_KINDS
-from crossopt.crossflow.traces import changed, excerpt, replay
+from crossopt.crossflow.traces import Graph, anonymous, changed, excerpt, random_like, replay
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import saved_single_scale
 from crossopt.instances.errors import RefusedError
@@ -23,9 +25,11 @@ from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_again
 from crossopt.instances.traces.graph_file import Trace, document_of, is_graph, read_trace
 from crossopt.reports.arguments import (
+    ANONYMOUS,
     CERTIFICATE,
     CHAKRA,
     COPIES,
+    DRAWN,
     GRAPH,
     MODELS,
     PLACEMENTS,
@@ -191,8 +195,6 @@ def export(options: Namespace) -> int:
     if options.stack in (TRACE, GRAPH):
         (export_trace if options.stack == TRACE else export_graph)(options.file, options.out)
     elif options.stack in COPIES:
-        from crossopt.reports.launching.shared_traces import export_copy  # noqa: PLC0415
-
         export_copy(options, read_trace(options.file) if is_graph(options.file) else _graph_of_result(options.file))
     elif options.stack in PLACEMENTS:
         from crossopt.reports.commands.export import export_placement  # noqa: PLC0415
@@ -308,3 +310,69 @@ def _authors_kind(path: Path) -> str | None:
         return isinstance(data, dict) and bool({"nodes", "problem", "TMPCs"} & data.keys()) and "question" not in data
 
     return kind_of_file(path) if read_as(path, asks) else None
+
+
+# Copies of a trace for others: without names, drawn anew with the same statistics, or as a script of PyTorch operations.
+
+_RUN = ("kernel", "copy", "collective")
+
+
+def export_copy(options: Namespace, trace: Trace) -> None:
+    """Write the copy in the form asked for, and the key to its names where a file for that is given."""
+    for target in (options.out, options.key):
+        check_target(target)
+    if options.stack not in (ANONYMOUS, DRAWN):
+        _put(script_of(trace), options.out)
+        return
+    hidden, key = anonymous(trace.graph)
+    source = "a trace without names"
+    if options.stack == DRAWN:
+        drawn = random_like(hidden, options.seed)
+        hidden = drawn.graph
+        source = f"drawn from the statistics of {drawn.phases:,} phase{'s' * (drawn.phases != 1)} of a trace (seed {options.seed})"
+        changes = f"span {drawn.span:+.2%}, time with a device busy {drawn.busy:+.2%}, bytes and FLOPs as in the trace"
+        sys.stderr.write(f"{source}: {changes}\n")
+    span = replay(hidden).span if trace.span and options.stack == DRAWN else trace.span
+    _put(json.dumps(document_of(Trace(hidden, source, span, trace.assumed))) + "\n", options.out)
+    if options.key is not None:
+        write_atomically(options.key, json.dumps(key, indent=1) + "\n")
+
+
+def script_of(trace: Trace) -> str:
+    """A script that runs the device work of a graph in the order of its replay, as PyTorch operations, and times it.
+
+    A RefusedError where no device works.
+    """
+    graph = trace.graph
+    works = np.flatnonzero(np.isin(graph.kinds, [TRACE_KINDS.index(kind) for kind in _RUN]))
+    if not len(works):
+        raise RefusedError("no kernel, copy or collective is in this graph (import a trace with device work)")
+    order = works[np.argsort(replay(graph).begins[works], kind="stable")].tolist()
+    numbers, kernels, sequence = dict[tuple[object, ...], int](), list[dict[str, object]](), list[int]()
+    for operation in order:
+        own = _kernel(graph, operation)
+        number = numbers.setdefault(tuple(own.values()), len(numbers))
+        if number == len(kernels):
+            kernels.append({**own, "ns": 0})
+        kernels[number]["ns"] = int(str(kernels[number]["ns"])) + int(graph.durations[operation])
+        sequence.append(number)
+    texts: Mapping[str, str] = {
+        "SOURCE": json.dumps(trace.source or "a graph of a trace"),
+        "KERNELS": ",\n    ".join(json.dumps(kernel) for kernel in kernels),
+        "SEQUENCE": json.dumps(sequence),
+    }
+    text = Path(__file__).with_name("replay.py.in").read_text(encoding="utf-8")
+    for name, value in texts.items():
+        text = text.replace(f"@{name}@", value)
+    return text
+
+
+def _kernel(graph: Graph, operation: int) -> dict[str, object]:
+    """What makes two runs one kernel."""
+    return {
+        "name": graph.names[operation],
+        "kind": TRACE_KINDS[int(graph.kinds[operation])],
+        "inputs": graph.inputs[operation],
+        "flops": int(graph.flops[operation]),
+        "bytes": int(graph.bytes[operation]),
+    }

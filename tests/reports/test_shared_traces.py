@@ -9,7 +9,7 @@ from crossopt.crossflow.traces import graph_of
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.traces.graph_file import Trace, document_of, read_trace
 from crossopt.reports.cli import main
-from crossopt.reports.launching.shared_traces import script_of
+from crossopt.reports.launching.command import script_of
 from tests.paths import INSTANCES
 from tests.trace_steps import training_step
 
