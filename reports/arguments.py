@@ -4,7 +4,7 @@ import argparse
 import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -253,6 +253,10 @@ def _plain_number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is no number (write it without a unit, such as 10)") from None
 
 
+def _rate(text: str) -> float:
+    return _plain_number(text.removesuffix("/s"))
+
+
 _FILES = (".yaml", ".yml", ".json", ".csv", ".onnx", ".pt2", ".html")
 
 
@@ -295,13 +299,14 @@ class _Parser(argparse.ArgumentParser):
         if name == "--verbose" and self.prog.endswith(" plan"):
             return "--verbose: plan has none (keep the question by --save run.yaml, then `crossopt solve run.yaml --verbose`)"
         guess = nearest(name, [option for option in self._option_string_actions if option.startswith("--")])
-        return f"{name}: there is no such option ({f'did you mean {guess[0]}?' if guess else f'see `{self.prog} --help`'})"
+        others = [command for command, parser in _commands().items() if name in parser._option_string_actions]
+        remedy = f"did you mean {guess[0]}?" if guess else f"it is one of `crossopt {others[0]}`" if len(others) == 1 else ""
+        return f"{name}: there is no such option ({remedy or f'see `{self.prog} --help`'})"
 
 
 def remedies_of(command: str) -> str:
     """What the options of a command offer where its search found nothing in time; empty where there are none."""
-    commands = next(action for action in parser_of_commands()._actions if isinstance(action, argparse._SubParsersAction))
-    options = {option: action for action in commands.choices[command]._actions for option in action.option_strings}
+    options = {option: action for action in _commands()[command]._actions for option in action.option_strings}
     offered = {
         "increase --time-limit": "--time-limit" in options,
         "use --engine auto": "--engine" in options and options["--engine"].default == "auto",
@@ -309,6 +314,12 @@ def remedies_of(command: str) -> str:
     }
     *others, last = [text for text, offers in offered.items() if offers] or [""]
     return "".join(f"{text}, " for text in others) + f"{'or ' if others else ''}{last}"
+
+
+def _commands() -> Mapping[str, argparse.ArgumentParser]:
+    """The parser of each command."""
+    actions = (action for action in parser_of_commands()._actions if isinstance(action, argparse._SubParsersAction))
+    return next(actions).choices
 
 
 @cache
@@ -549,7 +560,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="N", help="tokens of an answer")
     parser.add_argument("--cached", metavar="N", help="tokens of a prompt that are in the cache already (prefix caching)")
     parser.add_argument("--context", metavar="N", help="longest context of the model, such as 40960: longer requests are refused")
-    parser.add_argument("--rate", type=_plain_number, metavar="N", help="requests a second that are served at least")
+    parser.add_argument("--rate", type=_rate, metavar="N", help="requests a second that are served at least")
     parser.add_argument("--ttft", metavar="TIME", help="limit of the time to first token, such as 300ms")
     parser.add_argument("--tpot", metavar="TIME", help="limit of the time per output token, such as 10ms")
     whose = "whose latencies keep the limits: p90, p95 (default) or p99 of random arrivals, or the mean without queues"

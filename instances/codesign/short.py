@@ -122,7 +122,8 @@ _FAMILY = re.compile("[a-z]+")
 
 
 def model_named(text: str) -> tuple[str, str]:
-    """The key and the value of the workload that is meant: a registered model, also by its name on the hub, or a config.json."""
+    """The key and the value of the workload that is meant: a registered model, also by its name on the hub or by the beginning of only one
+    name, or a config.json."""
     path = Path(text)
     if path.is_dir() and (path / "config.json").is_file():
         return "config", str(path / "config.json")
@@ -138,27 +139,43 @@ def model_named(text: str) -> tuple[str, str]:
         names_of_models = "name a model of `crossopt list workloads`, or a config.json; `crossopt solve` answers a question in YAML"
         remedy = _DOWNLOAD.format("ORG/MODEL") if path.suffix == ".json" else names_of_models
         raise ValueError(f"{quoted(text)}: there is no such file ({remedy})")
+    if found := _registered(text.rpartition("/")[2].casefold(), hub="/" in text):
+        return "model", found
+    raise ValueError(_no_model(text))
+
+
+def _registered(name: str, hub: bool) -> str | None:
+    """The registered model of this name, with or without what marks a format or an edition, or of the only one that begins so."""
     known = names("workloads")
     plain = {**_SAME_SHAPES, **{_plain(name): name for name in known}}
-    wanted = text.rpartition("/")[2].casefold()
+    wanted = name
     while wanted:
         if found := plain.get(_plain(wanted)) or plain.get(_plain(wanted.removeprefix("meta-"))):
-            return "model", found
+            return found
         shorter = _ENDINGS.sub("", wanted)
         if shorter == wanted:
             break
         wanted = shorter
-    name = text.rpartition("/")[2].casefold()
-    guess, family = nearest(name, known, likeness=_LIKE), _FAMILY.match(name)
-    siblings = [other for other in known if family and other.startswith(family[0])]
-    near = f"did you mean {guess[0]}? " if guess else f"registered are {', '.join(siblings)}; " if siblings else ""
+    begun = _begun(name)
+    return begun[0] if len(begun) == 1 and not hub else None
+
+
+def _begun(name: str) -> list[str]:
+    return [other for other in names("workloads") if other.startswith(f"{name}-")]
+
+
+def _no_model(text: str) -> str:
+    """That a model is not known, with those that may be meant."""
+    path, name = Path(text), text.rpartition("/")[2].casefold()
+    begun, family = _begun(name), _FAMILY.match(name)
+    guess = begun if len(begun) in (2, 3) else nearest(name, names("workloads"), likeness=_LIKE)
+    siblings = [other for other in names("workloads") if family and other.startswith(family[0])]
+    near = f"did you mean {' or '.join(guess)}? " if guess else f"registered are {', '.join(siblings)}; " if siblings else ""
     if path.is_dir():
-        raise ValueError(f"{quoted(text)} is a folder without a config.json ({_DOWNLOAD.format('ORG/MODEL')})")
+        return f"{quoted(text)} is a folder without a config.json ({_DOWNLOAD.format('ORG/MODEL')})"
     if re.fullmatch(r"[\w.-]+/[\w.-]+", text):
-        raise ValueError(f"{quoted(text)} is not in the registry, and nothing is downloaded ({near}{_DOWNLOAD.format(text)})")
-    raise ValueError(
-        f"{quoted(text)} is no model that is known ({near}see `crossopt list workloads`, or name its config.json from the hub)"
-    )
+        return f"{quoted(text)} is not in the registry, and nothing is downloaded ({near}{_DOWNLOAD.format(text)})"
+    return f"{quoted(text)} is no model that is known ({near}see `crossopt list workloads`, or name its config.json from the hub)"
 
 
 def _plain(name: str) -> str:

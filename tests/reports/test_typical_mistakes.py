@@ -171,6 +171,7 @@ COMMANDS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("sweep q.yaml --store runs", 2, ("this is one question", "crossopt solve q.yaml")),
     ("slove q.yaml", 2, ("'slove' is unknown", "did you mean solve?")),
     ("solve q.yaml --timelimit 5s", 2, ("--timelimit: there is no such option", "did you mean --time-limit?")),
+    ("plan llama3-8b --gpus 8xh100 --tpot 20ms", 2, ("--tpot: there is no such option", "it is one of `crossopt serve`")),
     ("list gpus", 2, ("'gpus' is unknown", "one of hardware")),
     ("list hardware --show a100", 2, ("'a100' is no known device", "'a100-40g' or 'a100-80g'")),
     ("place no.onnx --devices 4xh100", 2, ("no.onnx: there is no such file", "check the name")),

@@ -93,6 +93,17 @@ def test_a_model_that_is_not_known_is_refused_with_the_nearest() -> None:
         model_named("qwen3-33b")
 
 
+def test_a_model_is_known_by_the_beginning_of_its_name_alone() -> None:
+    """A name on the hub is a network of its own, and 1 is no beginning of 1.3 billion."""
+    assert model_named("Qwen3-235B") == ("model", "qwen3-235b-a22b")
+    assert model_named("gpt-oss") == ("model", "gpt-oss-120b")
+    with pytest.raises(ValueError, match=r"did you mean qwen3-235b-a22b or qwen3-30b-a3b or qwen3-32b\?"):
+        model_named("qwen3")
+    for text in ("openai/gpt-oss", "gpt3-1"):
+        with pytest.raises(ValueError, match=r"registr|is known"):
+            model_named(text)
+
+
 @every(
     ("text", "message"),
     [

@@ -92,7 +92,7 @@ def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> No
         (("solve", TINY, "--time-limit", "60"), "--time-limit: 60 has no unit (write 60s for seconds, 5min or 2h)"),
         (("solve", TINY, "--time-limit=-1s"), "--time-limit: '-1s' is no time (write for example 60s, 5min or 2h)"),
         (("solve", TINY, "--seed", "x"), "invalid int value: 'x'"),
-        (("serve", "llama3-8b", "--rate", "10/s"), "--rate: '10/s' is no number (write it without a unit, such as 10)"),
+        (("serve", "llama3-8b", "--rate", "10/h"), "--rate: '10/h' is no number (write it without a unit, such as 10)"),
         (
             ("serve", "llama3-8b", "--gpus", "1xh100", "--input", "1", "--output", "1", "--fast"),
             "--fast: there is no such option (see `",

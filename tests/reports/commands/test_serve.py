@@ -60,7 +60,7 @@ def test_without_a_limit_the_time_to_first_token_is_that_without_queues(tmp_path
 
 def test_what_binds_where_a_rate_is_asked_for_is_what_a_worker_fewer_serves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By hand: copies without queues serve in proportion to their number."""
-    line = [*LINE, "--rate", "9", "--minimize", "devices", "--at", "mean", "--mode", "together", "--shapes", "one"]
+    line = [*LINE, "--rate", "9/s", "--minimize", "devices", "--at", "mean", "--mode", "together", "--shapes", "one"]
     assert main([*line, "--out", str(tmp_path / "r.json")]) == 0
     text, found = said(capsys), json.loads((tmp_path / "r.json").read_text())
     count, rate = found["answer"]["workers"][0]["count"], found["details"]["rate"]
