@@ -4,7 +4,6 @@ from crossopt.crossflow.exchanges.rare import Groups
 from crossopt.crossflow.plan import END_STAGES, Plan, Schedule
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.stacks.launched import SELECTIVE
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.launching.options import (
     Export,
@@ -66,6 +65,8 @@ _SCHEDULES: dict[tuple[Schedule, bool], str] = {
 """By whether a stage has several chunks."""
 _STAGED = "its Qwen3 names no pipeline among its features (models/qwen3/README.md): look for a pipelining_fn in its train spec"
 _RECIPES = {"tensorwise": ("tensorwise", "with a scale for each tensor"), "rows": ("rowwise", "with a scale for each row")}
+SELECTIVE = "elements+second-products"
+"""Effect of its option `selective` in operator mode (`selective_ac_option "op"`): attention and every other product are stored."""
 _MODES = {SELECTIVE: "selective"}
 _DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp8": "bfloat16"}
 

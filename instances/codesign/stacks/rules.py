@@ -1,19 +1,54 @@
-"""Conclusions from the stacks' tables: the options that a stack supports, and the nearest supported plan."""
+"""The stacks' tables, read from their files, and conclusions: the options that a stack supports, and the nearest supported plan."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, get_args
 
 import numpy as np
+import yaml
 
 from crossopt.crossflow.arrays import Ints, Mask
 from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan, Plans, code, plan_at, rows_of, rules, table
+from crossopt.crossflow.recomputation import WHOLE_PARTS, sets_of
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.stacks import launched
-from crossopt.instances.codesign.stacks.table import NAMED_OPTIONS, Machine, Row, Stack
+from crossopt.instances.codesign.section import StackName
+from crossopt.instances.codesign.stacks.table import NAMED_OPTIONS, Edition, Fact, Machine, Row, Source, Stack
 
-STACKS: Final[dict[str, Stack]] = {
-    stack.name: stack for stack in (launched.STACK, launched.TORCHTITAN_STACK, launched.DEEPSPEED_STACK, launched.FSDP_STACK)
-}
+
+def _read(name: str) -> Stack:
+    """The table in the file of this name. A source is a list of repository, path and version, or the name of such a list."""
+    text = Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8")
+    table = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - the quicker one is as safe
+
+    def source(written: str | list[str]) -> Source:
+        return Source(*(table["sources"][written] if isinstance(written, str) else written))
+
+    def facts(written: Mapping[str, str | list[object]]) -> tuple[Fact, ...]:
+        return tuple(_fact(quantity, condition) for quantity, condition in written.items())
+
+    rows = tuple(Row(row["rule"], facts(row["then"])[0], source(row["source"]), facts(row.get("when", {}))) for row in table["rows"])
+    editions = tuple(Edition(**edition) for edition in table["editions"])
+    also = tuple((item["text"], source(item["source"])) for item in table.get("also", ()))
+    own = table["facts"] | {"decided": tuple(table["facts"].get("decided", ()))}
+    return Stack(name, table["about"], rows, editions, also, **own)
+
+
+def _fact(quantity: str, condition: str | list[object]) -> Fact:
+    """A condition on a quantity: `above N`, or a list of values, among them `sets of` modules of recomputation."""
+    if isinstance(condition, str):
+        return Fact(quantity, above=int(condition.removeprefix("above ")))
+    return Fact(quantity, tuple(dict.fromkeys(value for item in condition for value in _values(item))))
+
+
+def _values(item: object) -> Sequence[object]:
+    """A value; of `sets of` modules every set of these and of whole modules, which any network may have, and full layers."""
+    if isinstance(item, str) and item.startswith("sets of "):
+        return (*dict.fromkeys(sets_of((*item.removeprefix("sets of ").split(", "), *WHOLE_PARTS))), "full")
+    return (item,)
+
+
+STACKS: Final[dict[str, Stack]] = {name: _read(name) for name in get_args(StackName)}
 _BITS: Final = ("recompute", "overlap", "offload")
 
 
