@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -14,13 +15,13 @@ from crossopt.crossflow.fields import (
     Bytes,
     Choice,
     Doc,
-    Duration,
     Money,
     NonZero,
     Positive,
     Prose,
     Ratio,
     Throughput,
+    Unit,
 )
 from crossopt.crossflow.recommendation import DenseOptimizer, Interaction, Level
 from crossopt.instances.embeddings.options import Choices, PricedOption, options_of, priced
@@ -37,7 +38,7 @@ from crossopt.instances.embeddings.tables import (
     tables_in,
 )
 from crossopt.instances.files.graphs import text_of
-from crossopt.instances.files.units import quoted
+from crossopt.instances.files.units import exact, float_within, quoted
 from crossopt.instances.files.written import Written, short_repr
 
 Objective = Literal["slowest_device", "step", "fewest_devices"]
@@ -186,7 +187,7 @@ class EmbeddingsFile:
     objective: Annotated[Objective, Doc("time of the slowest device, sum of the slowest of each phase, or number of devices")] = (
         "slowest_device"
     )
-    within: Annotated[Duration | None, NonZero(), Doc("time that the slowest of the fewest devices takes at most")] = None
+    within: Annotated[Fraction | None, Unit("time"), NonZero(), Doc("time that the slowest of the fewest devices takes at most")] = None
     optimizer: Annotated[Optimizer, Doc("whose state lies beside the rows")] = "rowwise_adagrad"
     pipeline: Annotated[Pipeline, Doc("of training, which sizes buffers")] = "none"
     training: Annotated[bool, Doc("forward and backward pass, or forward only")] = True
@@ -248,7 +249,7 @@ class EmbeddingsQuestion:
     @property
     def within(self) -> float | None:
         """Milliseconds of the slowest device at most, where the fewest are asked for."""
-        return None if self.file.within is None else self.file.within * _MILLISECONDS
+        return None if self.file.within is None else float_within(self.file.within * 1000)
 
     @property
     def has_system(self) -> bool:
@@ -312,7 +313,8 @@ def read(written: Written) -> EmbeddingsQuestion:
 def capacity_of(cluster: ClusterSection, memory: tuple[float, float, float], dense: int = 0) -> tuple[int, int, int]:
     """Bytes of a device for tables, beside so many of dense layers."""
     hbm, ddr, ssd = memory
-    return max(int(hbm * (1.0 - cluster.reserve) - cluster.dense) - dense, 0), int(ddr), int(ssd)
+    free = exact(hbm) * (1 - exact(cluster.reserve)) - exact(cluster.dense)
+    return max(int(free) - dense, 0), int(ddr), int(ssd)
 
 
 def _bandwidths(cluster: ClusterSection) -> Bandwidths:

@@ -23,6 +23,7 @@ from crossopt.crossflow.recommendation import (
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.embeddings.question import DenseSection, EmbeddingsQuestion, MemoryPart, capacity_of
 from crossopt.instances.embeddings.tables import BYTES
+from crossopt.instances.files.units import exact
 
 AXES: Final = ("hbm", "ddr", "ssd", "intra_node", "inter_node")
 _MILLISECONDS: Final = 1000.0
@@ -129,13 +130,13 @@ def pairs_of(question: EmbeddingsQuestion) -> tuple[Pair, ...]:
 
 def node_price(question: EmbeddingsQuestion, parts: Sequence[Part]) -> Fraction:
     """Of all parts of a node, exactly."""
-    return question.group.per_node * sum((Fraction(part.price) for part in parts), Fraction(0))
+    return question.group.per_node * sum((exact(part.price) for part in parts), Fraction(0))
 
 
 def within_budget(question: EmbeddingsQuestion, parts: Sequence[Part]) -> bool:
     """Whether a node of these parts may be bought."""
     budget = None if question.file.node is None else question.file.node.budget
-    return budget is None or node_price(question, parts) <= Fraction(budget)
+    return budget is None or node_price(question, parts) <= exact(budget)
 
 
 def tightened(question: EmbeddingsQuestion, space: Space, box: Box) -> Box | None:

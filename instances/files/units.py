@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from difflib import SequenceMatcher
 from fractions import Fraction
+from math import inf, nextafter
 from typing import Final
 
 from crossopt.crossflow.records import dataclass
@@ -125,6 +126,12 @@ def parse_quantity(text: str, dimension: str) -> float:
 def exact(value: float) -> Fraction:
     """The shortest decimal that is this float, as files write it."""
     return Fraction(Decimal(repr(float(value))))
+
+
+def float_within(limit: Fraction) -> float:
+    """The greatest float whose decimal is not above a limit."""
+    nearest_float = float(limit)
+    return nearest_float if exact(nearest_float) <= limit else nextafter(nearest_float, -inf)
 
 
 def exact_quantity(text: str, dimension: str) -> Fraction:

@@ -330,7 +330,8 @@ def _not_excluded(question: EmbeddingsQuestion, proof: PricedTiers, within: floa
 def least_units(value: float) -> int:
     """Units from which on a time is shown as this one or more."""
     below = units(nextafter(value, -inf)) if value > 0.0 else 0
-    return (below + units(value)) // 2
+    middle = (below + units(value)) // 2
+    return middle if milliseconds(middle) >= value else middle + 1
 
 
 # Why no plan fits: the largest table, the sum, or what of both.

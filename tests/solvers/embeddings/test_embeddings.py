@@ -3,7 +3,7 @@
 import csv
 import json
 from dataclasses import replace
-from math import fsum, inf
+from math import fsum, inf, nextafter
 from random import Random
 from time import monotonic
 from typing import Any, get_args
@@ -429,6 +429,32 @@ def test_edits_of_a_proof_of_the_fewest_devices_are_refused() -> None:
     late = ask(text.replace("kind: embeddings", "kind: embeddings\nwithin: 0.0001 ms"))
     assert solved(late).status == "INFEASIBLE"
     assert check_answer(FAMILY, solved(late), late).accepted
+
+
+ONE_TABLE = """
+kind: embeddings
+objective: fewest_devices
+tables:
+- {name: a, rows: 80000, dimension: 64, pooling: 0.5, pooled: false, dtype: fp16}
+cluster: {devices: 1, hbm: 268 MB, ddr: 10 MB, ssd: 0 B}
+choices: {sharding: [table], kernel: [fused]}
+batch: 128
+"""
+
+
+def test_a_limit_on_the_time_may_be_what_the_plan_takes_and_a_sum_that_rounds_down_to_it_is_found() -> None:
+    other = ONE_TABLE.replace("pooled: false, dtype: fp16", "pooling: 3").replace("pooling: 0.5, ", "").replace("80000", "100")
+    for text in (ONE_TABLE, other, *(other.replace("batch: 128", f"batch: {batch}") for batch in (3, 16, 50))):
+        slowest = solved(ask(text)).details.slowest
+        question = ask(f"{text}within: {slowest!r} ms\n")
+        result = solved(question)
+        assert (result.status, result.value, result.details.slowest) == ("OPTIMAL", 1, slowest)
+        assert check_answer(FAMILY, result, question).accepted
+        assert solved(ask(f"{text}within: {nextafter(slowest, 0.0)!r} ms\n")).status == "INFEASIBLE"
+
+
+def test_a_share_of_memory_is_kept_back_to_the_byte() -> None:
+    assert ask(ONE_TABLE.replace("hbm: 268 MB", "hbm: 10 MB, reserve: 0.9")).capacity[0] == 1_000_000
 
 
 SIZES = (83, 87, 73, 79, 68, 78, 73, 66, 59, 118, 77, 87, 53)

@@ -290,6 +290,16 @@ def test_a_node_beyond_the_budget_and_tables_beyond_every_node_have_reasons() ->
         assert check_answer(FAMILY, result, ask(text)).accepted
 
 
+def test_a_node_may_cost_exactly_its_budget_in_decimals() -> None:
+    """Of one device: 0.1 and 0.2 USD are 0.3 USD."""
+    parts = "{budget: 0.3 USD, hbm: [{size: 20 MB, price: 0.1 USD}], inter_node: [{bandwidth: 2 GB/s, price: 0.2 USD}]}"
+    tables = "[{name: a, rows: 100, dimension: 16}]"
+    question = ask(f"kind: embeddings\ntables: {tables}\ncluster: {{devices: 1, ddr: 0 B, ssd: 0 B}}\nnode: {parts}\n")
+    result = solved(question)
+    assert (result.status, result.details.system.price) == ("OPTIMAL", 0.3)
+    assert check_answer(FAMILY, result, question).accepted
+
+
 FAULTS = {
     "batch: 64": ("batch: 64\nobjective: fewest_devices", "the fewest devices are asked for tables alone"),
     "bottom: [13, 64, 16]": ("bottom: [16]", "two widths or more make layers"),
