@@ -204,8 +204,11 @@ def _branched(question: NetworkQuestion, deadline: float, watch: Watch) -> Searc
         if not tree.branch():
             break
         watch(Progress("parts of the catalogues", tree.value, tree.bound, lambda: None if tree.best is None else Bandwidths(tree.best)))
-    answer = None if tree.best is None else Bandwidths(_least_of_equals(question, tree.best))
-    return SearchOutcome(answer, tree.bound, tree.proof(), "tangents", stopped, baselines=baselines_of(question))
+    rules = baselines_of(question)
+    points = [tree.best, *(rule.answer.bandwidths for rule in rules if rule.answer is not None)]
+    best = min((point for point in points if point is not None), key=partial(total_time, question), default=None)
+    answer = None if best is None else Bandwidths(_least_of_equals(question, best))
+    return SearchOutcome(answer, tree.bound, tree.proof(), "tangents", stopped, baselines=rules)
 
 
 def _least_of_equals(question: NetworkQuestion, best: Point) -> Point:

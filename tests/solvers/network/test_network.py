@@ -790,3 +790,15 @@ def test_a_budget_that_the_cost_equals_is_kept(rates: tuple[float, ...], budget:
     assert check_answer(NETWORK, found, question).accepted
     less = read_given(text.replace(f"{budget} USD", f"{budget - 0.01} USD"), "network")
     assert solve(NETWORK, less, "auto", Limits(), unwatched).answer is None
+
+
+def test_no_rule_is_below_the_answer_by_what_rounding_leaves(tmp_path: Path) -> None:
+    """One dimension, of which all rules take the most; the convex program ends a little below that."""
+    dimension = {"name": "a", "shape": "fully_connected", "size": 8, "at_most": "1.85 GB/s"}
+    sums = [{"collective": one, "bytes": "499179435 B", "group": [8]} for one in ("all_gather", "all_reduce", "reduce_scatter")]
+    workload = {"name": "w", "compute": "50 ms", "collectives": sums}
+    document = {"kind": "network", "dimensions": [dimension], "workloads": [workload], "budget": {"total": "150 GB/s"}}
+    question = asked(tmp_path, document)
+    found = answered(question)
+    assert found.value == min(baseline.value for baseline in found.baselines if baseline.value is not None)
+    assert check_answer(NETWORK, found, question).accepted
