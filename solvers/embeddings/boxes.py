@@ -21,7 +21,6 @@ from crossopt.instances.embeddings.systems import (
     chosen_parts,
     dense_figures,
     fixed_at,
-    node_price,
     pairs_of,
     space_of,
     tightened,
@@ -31,9 +30,9 @@ from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.embeddings import engines
 from crossopt.solvers.embeddings.baselines import baselines
-from crossopt.solvers.embeddings.judge import BY_PRICES, EmbeddingPlan, reasons_of
+from crossopt.solvers.embeddings.judge import BY_PRICES, EmbeddingPlan
 from crossopt.solvers.embeddings.prices import best_bound, flat, lacking_prices
-from crossopt.solvers.embeddings.systems import BY_SYSTEMS, full_box, halves, judge, least_of
+from crossopt.solvers.embeddings.systems import BY_SYSTEMS, full_box, halves, judge, least_of, reasons_of
 from crossopt.solvers.proofs import PricedSystems, PricedTiers, SystemLeaf
 
 Found = SearchOutcome[EmbeddingPlan]
@@ -308,7 +307,7 @@ def _outcome(found: _Search, stopped: str, limits: Limits) -> Found:
     value, plan = found.best
     if plan is None:
         if bound == inf:
-            return SearchOutcome(None, inf, proof, "auto", reasons=_reasons(found))
+            return SearchOutcome(None, inf, proof, "auto", reasons=reasons_of(found.question, proof))
         return SearchOutcome(None, engine="auto", stopped="time limit", notes=("no choice was found whose tables fit",))
     left = min(0.1 * limits.seconds, _COMPARING)
     seconds = monotonic() - found.began
@@ -320,18 +319,3 @@ def _compared(question: EmbeddingsQuestion, system: System, seconds: float) -> I
     """Baselines of tables at the same choice."""
     for own in baselines(fixed_at(question, system), seconds):
         yield replace(own, answer=None if own.answer is None else replace(own.answer, system=system))
-
-
-def _reasons(found: _Search) -> tuple[str, ...]:
-    """Why there is no plan: no node within the budget, or tables on the largest one of each part."""
-    question, space = found.question, found.space
-    node = question.file.node
-    if tightened(question, space, full_box(space)) is None and node is not None and node.budget is not None:
-        least = float(node_price(question, [own[0] for own in space.axes]))
-        return (f"the cheapest node costs {least:,.2f} USD, more than the budget of {node.budget:,.2f} USD",)
-    plain, _ = least_of(question, space, full_box(space))
-    sentences = reasons_of(plain, whole(plain))
-    beside = "on the largest parts of each kind: " if node is not None else "beside the dense layers: "
-    if _bound_of(question, space, full_box(space))[0] == inf:
-        return (f"{beside}{sentences[0]}", *sentences[1:])
-    return ("no node within the budget, of any parts, has room for all tables",)

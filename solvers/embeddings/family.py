@@ -14,9 +14,8 @@ from crossopt.solvers.embeddings.judge import (
     EmbeddingFigures,
     EmbeddingPlan,
     key_name,
-    sentences_of,
 )
-from crossopt.solvers.embeddings.systems import BY_SYSTEMS, judge, prove
+from crossopt.solvers.embeddings.systems import BY_SYSTEMS, judge, prove, sentences_of
 from crossopt.solvers.family import TOGETHER, BaselineName, ProblemType, baseline_names, lazy_import
 
 _BOXES = "crossopt.solvers.embeddings.boxes"

@@ -396,12 +396,3 @@ def fewest_reason(question: EmbeddingsQuestion) -> str:
     """Why no number of devices suffices."""
     late = "" if question.within is None else f" within {question.within:g} ms"
     return f"up to {question.group.devices:,} devices have no plan{late}"
-
-
-def sentences_of(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFigures]) -> tuple[str, ...] | None:
-    """Why nothing is feasible; None of nodes and dense layers, where that takes a search."""
-    if question.has_system:
-        return None
-    if isinstance(saved.proof, PricedCounts):
-        return (fewest_reason(question),)
-    return reasons_of(question, whole(question))

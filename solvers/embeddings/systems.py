@@ -7,6 +7,7 @@ A tree of boxes is walked again; each of its leaves has a bound on such a plain 
 from dataclasses import replace
 from math import inf
 
+from crossopt.formulation.embeddings import whole
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.embeddings.systems import (
     AXES,
@@ -28,7 +29,7 @@ from crossopt.solvers.answer import Result, Verdict, Watch
 from crossopt.solvers.embeddings import judge as tables
 from crossopt.solvers.embeddings.judge import EmbeddingFigures, EmbeddingPlan
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import PricedSystems, SystemLeaf, UnverifiedBound
+from crossopt.solvers.proofs import PricedCounts, PricedSystems, SystemLeaf, UnverifiedBound
 
 BY_SYSTEMS = "boxes of choices with prices of memory"
 
@@ -126,3 +127,24 @@ def _leaf_bound(
     if shown.refused or shown.by != leaf.proof.by:
         raise ValueError((*shown.refused, f"a box is bounded by {shown.by}, not by {leaf.proof.by}")[0])
     return inf if leaf.bound is None else leaf.bound + time
+
+
+def reasons_of(question: EmbeddingsQuestion, proof: PricedSystems) -> tuple[str, ...]:
+    """Why there is no plan: no node within the budget, or tables on the largest one of each part."""
+    space, node = space_of(question), question.file.node
+    if tightened(question, space, full_box(space)) is None and node is not None and node.budget is not None:
+        least = float(node_price(question, [own[0] for own in space.axes]))
+        return (f"the cheapest node costs {least:,.2f} USD, more than the budget of {node.budget:,.2f} USD",)
+    if len(proof.leaves) > 1:
+        return ("no node within the budget, of any parts, has room for all tables",)
+    plain, _ = least_of(question, space, full_box(space))
+    first, *others = tables.reasons_of(plain, whole(plain))
+    beside = "on the largest parts of each kind: " if node is not None else "beside the dense layers: "
+    return (f"{beside}{first}", *others)
+
+
+def sentences_of(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFigures]) -> tuple[str, ...]:
+    """Why nothing is feasible."""
+    if isinstance(saved.proof, PricedSystems):
+        return reasons_of(question, saved.proof)
+    return (tables.fewest_reason(question),) if isinstance(saved.proof, PricedCounts) else tables.reasons_of(question, whole(question))

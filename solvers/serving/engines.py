@@ -16,6 +16,7 @@ from crossopt.solvers.proofs import RecomputableBound
 from crossopt.solvers.serving.judge import (
     BY_BOXES,
     BY_PROGRAM,
+    NO_CHIPS,
     Best,
     Copies,
     ServingPlan,
@@ -101,7 +102,7 @@ def _two_chips(question: ServingQuestion, one: "Found", began: float, limits: Li
 
     pair = pair_of(question, one, began + limits.seconds)
     alone = None if one.plan is None or pair.plan is one.plan else one.plan
-    reasons = ("chip: no chips within the budgets serve the rate within the limits",) if pair.bound == inf else ()
+    reasons = (NO_CHIPS,) if pair.bound == inf else ()
     return SearchOutcome(
         answer=pair.plan,
         bound=pair.bound,

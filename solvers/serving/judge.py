@@ -59,6 +59,7 @@ from crossopt.solvers.family import Proved
 
 BY_PROGRAM: Final = "dynamic programming"
 BY_BOXES: Final = "boxes of chips"
+NO_CHIPS: Final = "chip: no chips within the budgets serve the rate within the limits"
 _HOUR, _MILLION = 3600.0, 1.0e6
 
 

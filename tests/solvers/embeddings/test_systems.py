@@ -288,6 +288,7 @@ def test_a_node_beyond_the_budget_and_tables_beyond_every_node_have_reasons() ->
     assert small.reasons[0].startswith("on the largest parts of each kind: ")
     for result, text in ((dear, TEXT.replace("100 USD", "5 USD")), (small, TEXT.replace("MB", "kB"))):
         assert check_answer(FAMILY, result, ask(text)).accepted
+        assert not check_answer(FAMILY, replace(result, reasons=(f"{result.reasons[0]}, or so",)), ask(text)).accepted
 
 
 def test_a_node_may_cost_exactly_its_budget_in_decimals() -> None:
