@@ -1,6 +1,7 @@
 """The command `embed`: a question about embedding tables in one line."""
 
 import json
+import re
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Final
 from crossopt.instances.embeddings.question import tables_text
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import why_unreadable
+from crossopt.instances.files.units import NUMBER
 from crossopt.instances.files.written import Files
 from crossopt.instances.question import read_given
 from crossopt.reports.commands.console import usage
@@ -56,16 +58,18 @@ def _lines(options: Namespace) -> Iterator[str]:
     yield from (f"{name}: {_plain(given)}" for name, given in (("cluster", cluster), ("choices", listed)) if given)
     for key, value in (("batch", options.batch), ("optimizer", options.optimizer), ("objective", options.minimize)):
         if value is not None:
-            yield f"{key}: {json.dumps(value)[1:-1] if value.isidentifier() or value.isdecimal() else json.dumps(value)}"
+            yield f"{key}: {value if value.isidentifier() else _scalar(value)}"
+
+
+def _scalar(value: str) -> str:
+    """A value in YAML: a number as it is, and any other text in quotes."""
+    return value if re.fullmatch(NUMBER, value) else json.dumps(value)
 
 
 def _plain(given: dict[str, str | list[str]]) -> str:
-    """A mapping in YAML's flow style, in which numbers stay numbers."""
-
-    def text(value: str) -> str:
-        return value if value.replace(".", "", 1).isdecimal() else json.dumps(value)
-
+    """A mapping in YAML's flow style."""
     rows = (
-        f"{key}: [{', '.join(map(text, value))}]" if isinstance(value, list) else f"{key}: {text(value)}" for key, value in given.items()
+        f"{key}: [{', '.join(map(_scalar, value))}]" if isinstance(value, list) else f"{key}: {_scalar(value)}"
+        for key, value in given.items()
     )
     return f"{{{', '.join(rows)}}}"

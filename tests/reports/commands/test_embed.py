@@ -48,6 +48,8 @@ def test_a_list_of_tables_is_placed_saved_checked_and_exported(tables: Path, tmp
         (["--devices", "2", "--hbm", "5"], "--hbm: '5' has no unit"),
         (["--devices", "2", "--sharding", "tabel"], "--sharding: 'tabel' is unknown (did you mean 'table'?)"),
         (["--devices", "2", "--minimize", "fastest"], "--minimize: 'fastest' is unknown"),
+        (["--devices", "1e9"], "--devices: '1e9' is too large (at most 4096)"),
+        (["--devices", "2", "--batch", "1.5e9"], "--batch: '1.5e9' is too large"),
     ],
 )
 def test_a_faulty_line_is_refused_in_a_sentence(
