@@ -67,6 +67,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         if getattr(options, name, None) == Path("/dev/stdin"):
             setattr(options, name, STANDARD_INPUT)
     refuse_lost_files(options)
+    if isinstance(sys.stdout, _Closed) and getattr(options, "out", "") is None:
+        usage("standard output is closed, and the answer would be lost (name a file with --out)")
     guarded = arguments is None and options.command in _GUARDED and not getattr(options, "relaxation", False)
     if arguments is None and not guarded:  # SIGTERM is how batch systems say Ctrl-C; who guards sees to it
         signal.signal(signal.SIGTERM, interrupt)
@@ -189,11 +191,15 @@ _PLAIN = {"█": "#", "·": ",", **dict.fromkeys("▏▎▍▌▋▊▉", ".")}
 def _make_printable() -> None:
     """Print signs that the terminal's character set lacks as plain ones instead of failing; do without an output that is closed."""
     codecs.register_error("crossopt", _plain)
-    sys.stdout, sys.stderr = sys.stdout or StringIO(), sys.stderr or StringIO()
+    sys.stdout, sys.stderr = sys.stdout or _Closed(), sys.stderr or _Closed()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="crossopt")
+
+
+class _Closed(StringIO):
+    """An output that is closed."""
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:

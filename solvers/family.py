@@ -295,7 +295,7 @@ def _run_engine(
             raise
         return final(incumbent_of(latest[0] if latest else None, name, "interrupted"))
     except (FailedError, MemoryError) as error:
-        found: SearchOutcome[A] = incumbent_of(latest[0] if latest else None, name, "interrupted")
+        found: SearchOutcome[A] = incumbent_of(latest[0] if latest else None, name, "error")
         if found.answer is None:
             raise
         reason = str(error) or "there is not enough memory"

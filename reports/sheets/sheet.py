@@ -415,9 +415,9 @@ def proof_text(result: Result[Any, Any], what: str, by: str = "") -> str:
     time = seconds_of(result.seconds)
     known = f"{_known(result, time)}{f' by {by}' if by else ''}"
     if result.value is None:
-        return f"no {what} keeps the limits, {known}" if result.settled else f"no {what} was found ({result.stopped} after {time})"
+        return f"no {what} keeps the limits, {known}" if result.settled else f"no {what} was found ({_ended(result)})"
     if result.bound is None:
-        return f"none: a better {what} may exist ({result.stopped} after {time})"
+        return f"none: a better {what} may exist ({_ended(result)})"
     unit = str(result.question["unit"])
     bound = short_below(result.bound, result.value, unit)
     if not result.settled:
@@ -427,10 +427,16 @@ def proof_text(result: Result[Any, Any], what: str, by: str = "") -> str:
     return f"no {what} is below {bound}, {share_of(result.gap)} below this one, {known}"
 
 
+def _ended(result: Result[Any, Any], complete: str = "complete") -> str:
+    """How the search ended, and after how long; a limit of time counts from the start of the process."""
+    time = seconds_of(result.seconds)
+    return f"{complete if result.stopped == 'complete' else result.stopped} after {time}{' of search' * (result.stopped == 'time limit')}"
+
+
 def next_text(result: Result[Any, Any], step: str = "") -> str:
     """What to do with an answer, by how the search ended; `step` is what the problem type offers beside that."""
     if result.stopped == "error":
-        return "please report the error"
+        return "--verbose for the error; please report it unless memory ran out"
     if result.value is None and not result.settled:
         ways = {"interrupted": "run it again, and for longer", "complete": "take another engine (--engine), or more time (--time-limit)"}
         return ways.get(result.stopped, "give it more time (--time-limit)")
@@ -481,11 +487,10 @@ def _headline(result: Result[Any, Any], what: str, summary: str, by: str) -> str
         known = f"reported by {by} after {time}, not proved" if result.unverified else f"proved in {time} by {by}"
         return f"no {what} keeps the limits, {known}"
     if result.value is None:
-        return f"no {what} found ({result.stopped} after {time})"
+        return f"no {what} found ({_ended(result)})"
     near = "" if result.optimal else f" to {_gap(result)}"
-    why = "nothing left to try" if result.stopped == "complete" else result.stopped
     known = f"{label_of(result, what)}," if result.unverified else f"proved{near}"
-    ended = f"{known} in {time} by {result.engine}" if result.settled else f"not proved: {why} after {time}"
+    ended = f"{known} in {time} by {result.engine}" if result.settled else f"not proved: {_ended(result, 'nothing left to try')}"
     return f"{summary}, {ended}" if summary else ended
 
 
@@ -493,10 +498,8 @@ def _short_headline(result: Result[Any, Any], what: str) -> str:
     """How the search ended."""
     time = seconds_of(result.seconds)
     if result.value is None:
-        return (
-            f"no {what} keeps the limits, {_known(result, time)}" if result.settled else f"no {what} found ({result.stopped} after {time})"
-        )
-    return f"{label_of(result, what)} in {time}" if result.settled else f"not proved ({result.stopped} after {time})"
+        return f"no {what} keeps the limits, {_known(result, time)}" if result.settled else f"no {what} found ({_ended(result)})"
+    return f"{label_of(result, what)} in {time}" if result.settled else f"not proved ({_ended(result)})"
 
 
 def _known(result: Result[Any, Any], time: str) -> str:

@@ -160,6 +160,7 @@ def test_no_time_exits_with_ten(capsys: Captured) -> None:
     assert main(["solve", TINY, "--time-limit", "0s"]) == 10
     out, err = capsys.readouterr()
     assert out.startswith("tiny   no design found (time limit after ")
+    assert " of search)" in out.splitlines()[0]
     more = "increase --time-limit, use --engine auto, or leave fewer choices open"
     assert err == f"no answer and no proof of infeasibility (exit code 10): {more}\n"
 

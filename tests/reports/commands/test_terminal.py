@@ -97,6 +97,14 @@ def test_a_closed_standard_output_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_an_answer_is_not_lost_in_a_closed_standard_output(tmp_path: Path) -> None:
+    command, target = f"{sys.executable} -m crossopt.reports.cli solve {TINY}", tmp_path / "result.json"
+    asked = [f"{command} >&-", f"{command} --out {target} >&-"]
+    lost, kept = (subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False) for line in asked)
+    assert (lost.returncode, "standard output is closed, and the answer would be lost (name a file with --out)" in lost.stderr) == (2, True)
+    assert (kept.returncode, target.exists()) == (0, True)
+
+
 def test_a_terminal_of_plain_letters_gets_plain_letters_and_whole_json(tmp_path: Path) -> None:
     plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run([sys.executable, "-c", TWICE, "solve", TINY], capture_output=True, text=True, check=False, timeout=600, env=plain)
