@@ -7,14 +7,14 @@ With x_v the strategy of layer v and f a figure (time, energy, size, memory, bit
                 x_u = x_v by name for layers that are tied
 
 All figures are whole numbers of a unit 10^-k of their own, the finest in which whatever is chosen adds up to less than 2^52, so that every
-total is exact as an integer and as a float. Decimals that fit are exact. Others are rounded to that unit, 16 digits of the total: what a
-budget limits upwards, the limit itself downwards, all else to the nearest.
+total is exact as an integer and as a float. Decimals that fit are exact. Others are rounded up to that unit, 16 digits of the total, and
+limits down: with a budget or without, as objective or not, so that the total of an answer is a limit that the answer keeps.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import inf
 from sys import float_info
@@ -109,9 +109,8 @@ def problem_of(written: Written) -> Problem:
         own, between = [table[..., number] for table in tables], [table[..., number] for table in pair_tables]
         repeated = [(table, counts[kind]) for kind, table in enumerate(between)]
         digits = _decimals(name, [*((table, 1) for table in own), *repeated], written.budgets.get(name))
-        rounding = ROUND_CEILING if name in written.budgets and name != written.objective else ROUND_HALF_EVEN
         decimals.append(digits)
-        columns.append(([_units(table, digits, rounding) for table in own], [_units(table, digits, rounding) for table in between]))
+        columns.append(([_units(table, digits) for table in own], [_units(table, digits) for table in between]))
     stacked = [np.stack([between[kind] for _, between in columns], axis=-1) for kind in range(len(pair_tables))]
     return Problem(
         layers=names,
@@ -176,9 +175,9 @@ def _decimals(name: str, tables: Sequence[tuple[Table, int]], limit: float | Non
     return min(max(needed, 0), fits)
 
 
-def _units(table: Table, digits: int, rounding: str) -> Ints:
+def _units(table: Table, digits: int) -> Ints:
     scale = Decimal(10) ** digits
-    found = [int((entry * scale).to_integral_value(rounding, _DIGITS)) for entry in table.ravel()]
+    found = [int((entry * scale).to_integral_value(ROUND_CEILING, _DIGITS)) for entry in table.ravel()]
     return np.array(found, np.int64).reshape(table.shape)
 
 

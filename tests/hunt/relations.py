@@ -34,8 +34,10 @@ class Limit:
     key: str
     dimension: str
     """Empty for a number without a unit."""
-    figure: float | Fraction
-    """In SI units; a float stands for the decimal that is printed for it."""
+    figure: float
+    """In SI units: a whole number, or a float that stands for the decimal that is printed for it."""
+    without: str = ""
+    """A key that says the same in another way, and so is left out."""
     minimised: bool = False
     """Whether it is the value of the answer, so that less of it is no answer."""
 
@@ -49,6 +51,8 @@ class Rules:
     """Keys of lists and mappings whose order means nothing, with `*` for any one key."""
     named: tuple[str, ...] = ()
     """Keys of mappings whose names the author chooses."""
+    scaled: Callable[[Any], tuple[str, ...]] = lambda question: ()
+    """Dimensions of which all quantities may be multiplied without another value."""
     dominated: Callable[[Any, Random], dict[str, Any] | None] = field(default=lambda tree, random: None)
     """The tree of the question with an option more that is nowhere better; None where there is none to add."""
 
@@ -61,19 +65,28 @@ def again(drawn: Drawn, least: float, settings: Sequence[str] = (), change: Call
     document = drawn.question.document
     text = document.get("text")
     try:
-        if text is None:
-            question = None if change else read(Path(document["source"]), (*document["settings"], *settings))
+        source, settings = Path(document["source"]), (*document["settings"], *settings)
+        if change is not None:
+            text = yaml.serialize(change(yaml.compose(text or source.read_text(encoding="utf-8"))), allow_unicode=True)
+        if document.get("text") is not None:
+            question = read_again({**document, "text": text, "settings": settings}, drawn.kind)
         else:
-            text = yaml.serialize(change(yaml.compose(text)), allow_unicode=True) if change else text
-            question = read_again({**document, "text": text, "settings": [*document["settings"], *settings]}, drawn.kind)
+            other = source.with_name("related.yaml")
+            other.write_text(text or source.read_text(encoding="utf-8"), encoding="utf-8")
+            question = read(other, settings)
     except InstanceError:
         return None
-    return question and replace(drawn, question=question, least=least)
+    return replace(drawn, question=question, least=least)
 
 
-def written(value: float | Fraction, dimension: str, random: Random) -> str:
+def settings_of(limit: Limit, figure: float, random: Random) -> list[str]:
+    """The limit, instead of one that says the same in another way."""
+    return [*([f"{limit.without}=null"] if limit.without else []), f"{limit.key}={written(figure, limit.dimension, random)}"]
+
+
+def written(value: float, dimension: str, random: Random) -> str:
     """The figure in all its digits and one of the units of its dimension."""
-    number = exact(value) if isinstance(value, float) else Fraction(value)
+    number = Fraction(value) if isinstance(value, int) else exact(value)
     if not dimension:
         return decimal(number)
     units = DIMENSIONS[dimension].units
@@ -107,33 +120,39 @@ def at_a_figure(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
     """A limit at exactly what the answer takes, in any unit: it keeps the answer."""
     limits = [*RULES[drawn.kind].limits(drawn.question, result)]
     chosen = random.sample(limits, min(len(limits), random.choice((1, 1, 2))))
-    settings = [f"{limit.key}={written(limit.figure, limit.dimension, random)}" for limit in chosen]
+    settings = [setting for limit in chosen for setting in settings_of(limit, limit.figure, random)]
     return again(drawn, drawn.least, settings) if settings else None
 
 
 def below_the_value(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
     """A limit just below the least value: there is no answer."""
     limits = [limit for limit in RULES[drawn.kind].limits(drawn.question, result) if limit.minimised and limit.figure > 0.0]
-    if not limits or drawn.nearness:
+    if not limits:
         return None
     limit = random.choice(limits)
-    below = nextafter(limit.figure, 0.0) if isinstance(limit.figure, float) else limit.figure * random.choice((Fraction(999_999, 10**6), 0))
-    return again(drawn, inf, [f"{limit.key}={written(below, limit.dimension, random)}"])
-
-
-def looser(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
-    """Limits a little above all that the answer takes: they change nothing."""
-    factor = random.choice((Fraction(1_000_001, 10**6), Fraction(5, 4)))
-    limits = [replace(limit, figure=(exact(float(limit.figure)) * factor)) for limit in RULES[drawn.kind].limits(drawn.question, result)]
-    limits = random.sample(limits, min(len(limits), 2))
-    settings = [f"{limit.key}={written(limit.figure, limit.dimension, random)}" for limit in limits if not limit.minimised]
-    return again(drawn, drawn.least, settings) if settings else None
+    below = limit.figure - 1 if isinstance(limit.figure, int) else nextafter(limit.figure * (1.0 - 2.0 * drawn.nearness), 0.0)
+    return again(drawn, inf, settings_of(limit, below, random))
 
 
 def in_other_units(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
     """Every quantity of the text in another unit of the same size."""
     del result
     return again(drawn, drawn.least, change=lambda root: _each_scalar(root, lambda text: _other_unit(text, random)))
+
+
+def scaled(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
+    """All quantities of a dimension times the same decimal, such as a tenth: comparisons of them stay as they are."""
+    del result
+    dimensions, factor = RULES[drawn.kind].scaled(drawn.question), Fraction(random.choice(("0.1", "0.7", "1.3", "0.003", "1.1")))
+    if not dimensions:
+        return None
+    units = DIMENSIONS[random.choice(dimensions)].units
+
+    def times(text: str) -> str:
+        found = _QUANTITY.fullmatch(text)
+        return f"{decimal(Fraction(found[1]) * factor)} {found[2]}" if found and found[2] in units else text
+
+    return again(drawn, drawn.least, change=lambda root: _each_scalar(root, times))
 
 
 def in_another_order(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
@@ -172,12 +191,17 @@ def with_a_dominated_option(drawn: Drawn, result: Found, random: Random) -> Draw
     return tree and again(drawn, drawn.least, change=lambda _: yaml.compose(yaml.safe_dump(tree, sort_keys=False)))
 
 
-RELATIONS = (at_a_figure, below_the_value, looser, in_other_units, in_another_order, renamed, with_a_dominated_option)
+RELATIONS = (at_a_figure, below_the_value, in_other_units, scaled, in_another_order, renamed, with_a_dominated_option)
 
 
 def related(drawn: Drawn, result: Found, random: Random, most: int = 2) -> Iterator[tuple[str, Drawn]]:
     """Some questions that follow from one with its best answer, with the relation to it."""
-    if drawn.kind not in RULES or result.value is None or result.value > drawn.least * (1.0 + drawn.nearness):
+    if (
+        drawn.kind not in RULES
+        or "source" not in drawn.question.document
+        or result.value is None
+        or result.value > drawn.least * (1.0 + drawn.nearness)
+    ):
         return
     found = 0
     for relation in random.sample(RELATIONS, len(RELATIONS)):
@@ -248,7 +272,7 @@ def _of_designs(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN40
     for name, dimension in OBJECTIVES.items():
         if needs.get(name, True) and (not sets or name in _OF_ALL_SETS):
             figures = [figure_in(part, evaluation, name) for part, evaluation in zip(parts, evaluations, strict=True)]
-            yield Limit(f"budget.{name}", dimension, max(figures), name == minimised)
+            yield Limit(f"budget.{name}", dimension, max(figures), minimised=name == minimised)
     if (goal := parts[0].goal) is not None and not sets:
         yield Limit("goal.deadline", "time", goal.seconds(evaluations[0].step_time))
 
@@ -256,7 +280,77 @@ def _of_designs(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN40
 _OF_ALL_SETS = ("worst_step_time", "die_area", "power")
 
 
+def _of_memory(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    file, used = question.file, result.details
+    if file.batch is None:
+        beside = 0 if file.memory is None else int(file.memory) - question.budget
+        without = "" if file.budget_share is None else "budget_share"
+        yield Limit("budget" if file.memory is None else "memory", "bytes", int(used.peak) + beside, without, file.objective == "peak")
+    if file.objective == "peak":
+        yield Limit("most_extra_time", "", float(used.extra_time))
+
+
+def _of_placements(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    del question
+    yield Limit("memory", "bytes", max((load.memory for load in result.details.loads), default=0.0))
+
+
+def _of_layers(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    for name, total in result.details.totals.items():
+        yield Limit(f"budgets.{name}", _LAYERED[name], total, minimised=name == question.problem.figures[0])
+
+
+_LAYERED = {"time": "time", "energy": "energy", "size": "bytes", "memory": "bytes", "bops": "", "quality": ""}
+
+
+def _of_sharding(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    del question
+    yield Limit("limit", "bytes", int(result.details.peak))
+
+
+def _of_accelerators(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    file, figures = question.file, result.details
+    if len(figures.networks) == 1:
+        yield Limit("time_limit", "time", figures.seconds, minimised=file.objective == "time")
+    yield Limit("technology.die_area" if file.technology else "chips.area", "area", figures.area, minimised=file.objective == "area")
+    yield Limit("memory", "bytes", max(stage.memory for network in figures.networks for stage in network.stages))
+
+
+def _worse_strategy(tree: dict[str, Any], random: Random) -> dict[str, Any] | None:
+    """A strategy more of a layer that no link and no tie knows, with more of each figure than another one."""
+    known = {name for row in (*(link["between"] for link in tree.get("links", ())), *tree.get("tied", ())) for name in row}
+    free = sorted({*(tree.get("layers") or ())} - known)
+    if not free:
+        return None
+    strategies = tree["layers"][random.choice(free)]["strategies"]
+    strategies["worse"] = {name: _more(figure) for name, figure in strategies[random.choice([*strategies])].items()}
+    return tree
+
+
+def _more(figure: Any) -> Any:  # noqa: ANN401
+    number, _, unit = str(figure).partition(" ")
+    return f"{float(number) * 1.5} {unit}" if unit else float(number) * 1.5
+
+
 RULES: dict[str, Rules] = {
     "codesign": Rules(_of_designs, ("choices", "choices.*", "cluster", "budget", "workload", "workload.transformer")),
+    "memory": Rules(_of_memory, ("nodes.*", "nodes.*.after", "host"), ("nodes",)),
+    "placement": Rules(
+        _of_placements,
+        ("graph", "graph.nodes", "graph.nodes.*", "graph.nodes.*.after"),
+        ("graph.nodes",),
+        lambda question: ("bytes",) if "nodes:" in question.document.get("text", "") else (),
+    ),
+    "layers": Rules(
+        _of_layers,
+        ("layers", "layers.*.strategies", "layers.*.strategies.*", "budgets", "links", "choices", "choices.*"),
+        ("layers", "layers.*.strategies"),
+        lambda question: tuple({"time", "energy", "bytes"} - {_LAYERED[question.problem.figures[0]]}) if question.graph is None else (),
+        _worse_strategy,
+    ),
+    "sharding": Rules(_of_sharding, ("nodes", "nodes.*", "edges", "edges.*"), ("nodes",)),
+    "accelerator": Rules(
+        _of_accelerators, ("chips", "chips.*", "technology", "technology.*", "networks", "tensor", "recompute", "microbatch"), ("networks",)
+    ),
 }
 """By kind of question."""

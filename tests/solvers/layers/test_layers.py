@@ -16,7 +16,7 @@ from crossopt.formulation.layers.frontier import best_prices, dual_of, exchanged
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.layers.problem import Written, problem_of
 from crossopt.instances.layers.question import LayersQuestion
-from crossopt.instances.question import read, read_again
+from crossopt.instances.question import read, read_again, read_given
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.layers import engines
@@ -369,3 +369,18 @@ def test_figures_that_are_decimals_are_exact_and_others_have_sixteen_digits() ->
     assert problem.units_from(0.3) == 3
     assert problem.units_from(0.25) == 3
     assert problem.units_from(inf) is None
+
+
+def test_a_budget_of_exactly_what_another_objective_found_keeps_that_answer() -> None:
+    text = """\
+kind: layers
+objective: %s
+layers:
+  a: {strategies: {slow: {time: 3.3333333333333335 ms, energy: 0.3333333333333333 J}, fast: {time: 1.1111111111111112 ms, energy: 1 J}}}
+  b: {strategies: {slow: {time: 7.7777777777777777 ms, energy: 0.1428571428571429 J}, fast: {time: 6.6666666666666667 ms, energy: 7 J}}}
+"""
+    for first, other, unit in (("time", "energy", "s"), ("energy", "time", "J")):
+        least = solved(read_given(text % first, "layers"))
+        limited = solved(read_given(text % other, "layers", (f"budgets.{first}={least.value!r} {unit}",)))
+        assert limited.details is not None
+        assert limited.details.totals[first] == least.value
