@@ -29,18 +29,10 @@ from functools import reduce
 
 import numpy as np
 
+from crossopt.crossflow import dies
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.device import Architecture, Compute, Dram, Network, Sram
-from crossopt.crossflow.dies import (
-    count,
-    crossings_of,
-    die_links_power,
-    ends_along,
-    package_area_of,
-    perimeter_of,
-    room_for,
-    through_joints,
-)
+from crossopt.crossflow.dies import count
 from crossopt.crossflow.generator import (
     Edges,
     Split,
@@ -127,7 +119,7 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
     fastest = _raised(fast.frequency, low.cores < high.cores)
     cores = _Cores(fewest, high.bundles, slowest[1], fastest, slowest[0])
     registers, l1, l2 = (_sram(technology, least, most, level, cores) for level in ON_DIE)
-    l2 = limited(over_joints(technology, l2, least.dies), through_joints(technology.die_links, most.die_area, least.dies))
+    l2 = limited(over_joints(technology, l2, least.dies), dies.through_joints(technology.die_links, most.die_area, least.dies))
     products = _least_peak(technology.core, low, slow, least.powers.core)
     l2 = feeding(technology, l2, products)
     low_l2 = _least_moved(technology, least, most, cores) * np.minimum(l2.banks, 1.0)
@@ -148,9 +140,9 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
         products=products,
         streamed=delivered * technology.dram.utilisation,
         edge=edge_of(technology, stacks[0], *(_fewest_links(technology, least, level) for level in ("intra", "inter"))),
-        package_area=package_area_of(technology.dram, stacks[0], row_of(least), row_of(most)),
-        crossings=crossings_of(least.dies),
-        die_links_power=die_links_power(technology.die_links, least.die_area, least.dies),
+        package_area=dies.package_area_of(technology.dram, stacks[0], row_of(least), row_of(most)),
+        crossings=dies.crossings_of(least.dies),
+        die_links_power=dies.die_links_power(technology.die_links, least.die_area, least.dies),
     )
     return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0], _headroom(technology, least, most, best, fast))
 
@@ -170,7 +162,7 @@ def _fastest(core: CoreTechnology, low: Compute, high: Compute, power: Real) -> 
 def _headroom(technology: Technology, least: Split, most: Split, best: Architecture, fast: Compute) -> Real:
     """Watts above idle of the busiest kernels: each part up to its power, the rest up to what the highest clock switches."""
     beside = uncore_switched(technology, most.die_area, fast.voltage, fast.frequency)
-    links = die_links_power(technology.die_links, most.die_area, most.dies)
+    links = dies.die_links_power(technology.die_links, most.die_area, most.dies)
     upmost = replace(
         best,
         registers=_at_most(technology, best, "registers", fast.voltage),
@@ -268,14 +260,14 @@ def _least_moved(technology: Technology, least: Split, most: Split, cores: _Core
     sram = technology.l2
     few, many = sram_banks(sram, least.areas.l2, cores.bundles), sram_banks(sram, most.areas.l2, cores.fewest)
     slow = sram_moves(sram, np.maximum(few, 1.0), least.powers.l2 - sram_static_power(sram, many), cores.slowest)
-    return np.minimum(slow, through_joints(technology.die_links, least.die_area, most.dies))
+    return np.minimum(slow, dies.through_joints(technology.die_links, least.die_area, most.dies))
 
 
 def _stacks(dram: DramTechnology, least: Split, most: Split) -> tuple[Real, Real]:
     """The fewest and the most stacks. Room in a package shrinks when dies grow and rises with their places; each is taken at its end."""
     small, large = row_of(least), row_of(most)
-    rooms = room_for(dram, least.package_area, small, large), room_for(dram, most.package_area, large, small)
-    ends = zip((least, most), rooms, ends_along(dram, small, large), strict=True)
+    rooms = dies.room_for(dram, least.package_area, small, large), dies.room_for(dram, most.package_area, large, small)
+    ends = zip((least, most), rooms, dies.ends_along(dram, small, large), strict=True)
     few, many = (np.minimum(np.minimum(room, count(split.areas.dram, dram.controller_area)), along) for split, room, along in ends)
     return few, many
 
@@ -287,7 +279,7 @@ def _dram(technology: Technology, least: Split, most: Split, stacks: tuple[Real,
     """
     dram, (fewest, count) = technology.dram, stacks
     static = dram_static_power(dram, fewest)
-    edges = tuple(split.edges.dram * perimeter_of(split.die_area, split.dies) for split in (least, most))
+    edges = tuple(split.edges.dram * dies.perimeter_of(split.die_area, split.dies) for split in (least, most))
     few = dram_of(dram, fewest, edges[0], least.powers.dram, static)
     many = few if most is least else dram_of(dram, count, edges[1], most.powers.dram, static)
     low, high = paced(technology, few, l2[0]), paced(technology, many, l2[1])
@@ -300,7 +292,7 @@ def _dram(technology: Technology, least: Split, most: Split, stacks: tuple[Real,
 def _delivered(technology: Technology, least: Split, most: Split, stacks: tuple[Real, Real], l2: Real) -> Real:
     """Bytes per second of the fewest stacks beside the slowest L2, with the least power less what keeps the most stacks alive."""
     dram, (fewest, count) = technology.dram, stacks
-    edge, wide = (split.edges.dram * perimeter_of(split.die_area, split.dies) for split in (least, most))
+    edge, wide = (split.edges.dram * dies.perimeter_of(split.die_area, split.dies) for split in (least, most))
     slow = dram_of(dram, fewest, edge, least.powers.dram, dram_static_power(dram, count))
     return np.minimum(_lowered(slow.bandwidth, np.less(slow.links, dram_links(dram, count, wide))), let_through(technology, l2))
 
@@ -313,12 +305,12 @@ def _network(link: LinkTechnology, least: Split, most: Split, level: str) -> Net
 
 
 def _built(link: LinkTechnology, split: Split, level: str) -> Network:
-    edge = getattr(split.edges, level) * perimeter_of(split.die_area, split.dies)
+    edge = getattr(split.edges, level) * dies.perimeter_of(split.die_area, split.dies)
     return network(link, getattr(split.areas, level), getattr(split.powers, level), edge)
 
 
 def _fewest_links(technology: Technology, least: Split, level: str) -> Real:
-    edge = getattr(least.edges, level) * perimeter_of(least.die_area, least.dies)
+    edge = getattr(least.edges, level) * dies.perimeter_of(least.die_area, least.dies)
     return wires_of(getattr(technology, level), getattr(least.areas, level), edge, getattr(least.powers, level))
 
 

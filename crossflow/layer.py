@@ -28,28 +28,7 @@ from crossopt.crossflow.exchanges.hiding import (
     turns_after_attention,
 )
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.kernels.layer_kernels import (
-    FEED_FORWARD_PRODUCTS,
-    OUTPUT,
-    QUERIES,
-    ROUTER,
-    SHARED_PRODUCTS,
-    UP_PRODUCTS,
-    WIDE,
-    activations,
-    adapters,
-    attention_core,
-    attention_core_backward,
-    cast,
-    element_wise,
-    gathered_share,
-    launched_in_the_open,
-    named_projections,
-    narrow_norms,
-    permutations,
-    to_experts,
-    wide_norms,
-)
+from crossopt.crossflow.kernels import layer_kernels
 from crossopt.crossflow.plan import Ranks
 from crossopt.crossflow.recomputation import (
     ATTENTION,
@@ -219,11 +198,11 @@ def both_passes(model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[P
 
 
 def _both_ways(model: Transformer, ranks: Ranks, hardware: Hardware) -> _BothWays:
-    named, sent = named_projections(model, ranks), _among_tensor_ranks(model, ranks, hardware)
+    named, sent = layer_kernels.named_projections(model, ranks), _among_tensor_ranks(model, ranks, hardware)
     if not model.lora_rank:
         costs = _costs_by_name([(name, side) for name, product in named for side in (product, *gradients_of(product))], model, hardware)
         return _BothWays(costs[::3], _by_side(costs[1::3], costs[2::3]), *sent)
-    unnamed = tuple(("", product) for product in adapters(model, ranks))  # products of adapters
+    unnamed = tuple(("", product) for product in layer_kernels.adapters(model, ranks))  # products of adapters
     products = _costs_by_name((*named, *unnamed), model, hardware)
     inputs = _costs_by_name([(name, gradients_of(product)[0]) for name, product in named], model, hardware)
     beside = _costs_by_name([(name, side) for name, product in unnamed for side in gradients_of(product)], model, hardware)
@@ -238,7 +217,7 @@ def _by_side(inputs: Sequence[tuple[str, Cost]], weights: Sequence[tuple[str, Co
 def _costs_by_name(named: Sequence[tuple[str, Product]], model: Transformer, hardware: Hardware) -> list[tuple[str, Cost]]:
     """Costs of products by name, in the precision of the run except for those that stay at 16 bits in 8-bit and 4-bit runs."""
     costs = product_costs([product for _, product in named], model.value_bytes, hardware)
-    wide = [index for index, (name, _) in enumerate(named) if name in WIDE and model.precision in NARROW]
+    wide = [index for index, (name, _) in enumerate(named) if name in layer_kernels.WIDE and model.precision in NARROW]
     at_16_bits = product_costs([named[index][1] for index in wide], model.activation_bytes, hardware) if wide else []
     for index, cost in zip(wide, at_16_bits, strict=True):
         costs[index] = cost
@@ -250,10 +229,12 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware, shared: _
     shared = shared or _both_ways(model, ranks, hardware)
     named = shared.products
     work = products_time(named, model, ranks, hardware)
-    beside = element_wise(model, ranks, hardware, backward=False).total()
+    beside = layer_kernels.element_wise(model, ranks, hardware, backward=False).total()
     sent = shared.tensor, shared.joules
-    found = _with_exchanges(work + beside, attention_core(model, ranks, hardware), model, ranks, hardware, sent, backward=False)
-    latents, waits = _gathered_latents(model, ranks, hardware), launched_in_the_open(model, ranks, hardware)
+    found = _with_exchanges(
+        work + beside, layer_kernels.attention_core(model, ranks, hardware), model, ranks, hardware, sent, backward=False
+    )
+    latents, waits = _gathered_latents(model, ranks, hardware), layer_kernels.launched_in_the_open(model, ranks, hardware)
     gathered = _gathered_again(found, model, ranks)
     found = replace(found, modules=_modules(named, gathered, model, ranks, hardware), latents=latents, open=waits)
     return _without_the_last(found, named, model, ranks, hardware) if model.spares_last else found
@@ -263,8 +244,8 @@ def _without_the_last(forward: Pass, named: Sequence[tuple[str, Cost]], model: T
     """The recomputed pass without its last product, of which the backward pass needs only the input. There checkpoints of PyTorch stop
     (`set_checkpoint_early_stop` of torch/utils/checkpoint.py, since 2.1; those by reentrant autograd, as Megatron's and DeepSpeed's own, go
     on to the end)."""
-    work = products_time([product for product in named if product[0] != FEED_FORWARD_PRODUCTS[1]], model, ranks, hardware)
-    beside = element_wise(model, ranks, hardware, backward=False)
+    work = products_time([product for product in named if product[0] != layer_kernels.FEED_FORWARD_PRODUCTS[1]], model, ranks, hardware)
+    beside = layer_kernels.element_wise(model, ranks, hardware, backward=False)
     work = work + replace(beside, residuals=beside.residuals.times(0.5)).total()
     return _without_the_last_sum(forward, work, model, ranks)
 
@@ -308,19 +289,22 @@ def _modules(
     """Forward cost of each recomputable module: norms before products, activations, up-projections of latents with their norms,
     and products of whole parts. Products include the casts before them, but not what adapters add.
     """
-    own = zip(costs, named_projections(model, ranks), strict=False)  # adapters come after them
-    costs = [(name, cost + cast(name, product, model, ranks, hardware, backward=False)) for (name, cost), (_, product) in own]
-    norm = wide_norms(model, ranks, hardware, False, 1.0)
-    dense, experts = activations(model, ranks, hardware, False)
-    up = _of(costs, UP_PRODUCTS) + narrow_norms(model, ranks, hardware, False)
+    own = zip(costs, layer_kernels.named_projections(model, ranks), strict=False)  # adapters come after them
+    costs = [(name, cost + layer_kernels.cast(name, product, model, ranks, hardware, backward=False)) for (name, cost), (_, product) in own]
+    norm = layer_kernels.wide_norms(model, ranks, hardware, False, 1.0)
+    dense, experts = layer_kernels.activations(model, ranks, hardware, False)
+    up = _of(costs, layer_kernels.UP_PRODUCTS) + layer_kernels.narrow_norms(model, ranks, hardware, False)
     before, after = (norm.times(count) for count in model.normed_parts)
     found = ((ATTENTION_NORM, before), (EXPERT_ACTIVATION, experts), (UP_PROJECTIONS, up if model.latent else NOTHING))
     if model.experts == 1:
-        part = (DENSE_PART, _of(costs, FEED_FORWARD_PRODUCTS[:1] if model.spares_last else FEED_FORWARD_PRODUCTS))
+        part = (
+            DENSE_PART,
+            _of(costs, layer_kernels.FEED_FORWARD_PRODUCTS[:1] if model.spares_last else layer_kernels.FEED_FORWARD_PRODUCTS),
+        )
         second = () if model.latent else ((SECOND_PRODUCTS, _second_products(costs, gathered, model)),)
         return (*found, (FEED_FORWARD_NORM | DENSE_PART, after), (DENSE_ACTIVATION | DENSE_PART, dense), part, *second)
-    routed = _of(costs, (ROUTER, *FEED_FORWARD_PRODUCTS)) + permutations(model, ranks, hardware)
-    parts = ((SHARED_EXPERTS, _of(costs, SHARED_PRODUCTS)), (EXPERTS, routed))
+    routed = _of(costs, (layer_kernels.ROUTER, *layer_kernels.FEED_FORWARD_PRODUCTS)) + layer_kernels.permutations(model, ranks, hardware)
+    parts = ((SHARED_EXPERTS, _of(costs, layer_kernels.SHARED_PRODUCTS)), (EXPERTS, routed))
     return (*found, (FEED_FORWARD_NORM, after), (DENSE_ACTIVATION | SHARED_EXPERTS, dense), *parts)
 
 
@@ -330,9 +314,9 @@ def _second_products(costs: Sequence[tuple[str, Cost]], gathered: Cost, model: T
     be the last, which the backward pass does not need.
     """
     named, groups = dict(costs), float(model.attention_groups)
-    keys = named[QUERIES].times(groups / (model.heads + 2.0 * groups))
-    found = gathered + (keys + named[OUTPUT])
-    return found + named[FEED_FORWARD_PRODUCTS[0]].times(0.5) if model.gated else found
+    keys = named[layer_kernels.QUERIES].times(groups / (model.heads + 2.0 * groups))
+    found = gathered + (keys + named[layer_kernels.OUTPUT])
+    return found + named[layer_kernels.FEED_FORWARD_PRODUCTS[0]].times(0.5) if model.gated else found
 
 
 def _of(costs: Sequence[tuple[str, Cost]], names: Sequence[str]) -> Cost:
@@ -357,8 +341,8 @@ def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware, shared: 
     sums, inputs = [(name, first + second) for name, (first, second) in both], [(name, first) for name, (first, _) in both]
     work, rest = (products_time(costs, model, ranks, hardware) for costs in (sums, inputs))
     weights = reduce(add, (late for _, (_, late) in both), NOTHING)
-    beside = element_wise(model, ranks, hardware, backward=True).total()
-    core = attention_core_backward(model, ranks, hardware)
+    beside = layer_kernels.element_wise(model, ranks, hardware, backward=True).total()
+    core = layer_kernels.attention_core_backward(model, ranks, hardware)
     found = _with_exchanges(work + beside, core, model, ranks, hardware, (shared.tensor, shared.joules), backward=True)
     return replace(found, rest=rest + beside, weights=weights)
 
@@ -379,7 +363,7 @@ def both_ways_costs(product: Product, model: Transformer, value_bytes: float, ha
 
 def _among_tensor_ranks(model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[Real, Real]:
     """Exposed seconds of the communication of tensor ranks in one direction of a layer, and joules of one communication."""
-    size, share = ranks.tokens(model) * model.hidden * model.activation_bytes, gathered_share(model)
+    size, share = ranks.tokens(model) * model.hidden * model.activation_bytes, layer_kernels.gathered_share(model)
     joules = exchange_energy(ring_all_reduce(size, ranks.tensor_members), hardware.links)
     joules = joules * np.where(ranks.sequence_parallel > 0.5, 0.5 + 0.5 * share, 1.0)
     return exposed_turns(model, ranks, hardware) * tensor_exchange(size, ranks, hardware, share), joules
@@ -392,7 +376,7 @@ def _with_exchanges(
     gathered, which are more than the latents, and keys and values travel as heads. `sent` is `_among_tensor_ranks`.
     """
     core, around = around_attention(core, model, ranks, hardware, backward)
-    routed, routed_energy = to_experts(model, ranks, hardware)
+    routed, routed_energy = layer_kernels.to_experts(model, ranks, hardware)
     count, (seconds, joules) = turns(model, ranks), sent
     own = np.where(turns_after_attention(model, ranks), 1.0, 0.0)
     return Pass(

@@ -13,29 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crossopt.crossflow import parameters
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.kernels.layer_kernels import (
-    OUTPUT,
-    QUERIES,
-    WIDE,
-    ElementWise,
-    attention_core,
-    attention_core_backward,
-    cast,
-    element_wise,
-    named_projections,
-)
-from crossopt.crossflow.parameters import (
-    attention_parameters,
-    embedding_parameters,
-    expert_parameters,
-    head_biases,
-    norm_parameters,
-    norm_size,
-    prediction_parameters,
-    router_parameters,
-)
+from crossopt.crossflow.kernels import layer_kernels
 from crossopt.crossflow.plan import Ranks
 from crossopt.crossflow.roofline import Cost, backward_costs, product_cost
 from crossopt.crossflow.workload import Transformer, kind_of_layer
@@ -65,12 +46,12 @@ def operators(model: Transformer, hardware: Hardware, microbatch: int) -> tuple[
     alone = _alone(microbatch, len(hardware.links))
     width = alone.tokens(model) * model.hidden * model.activation_bytes
     first = embedding(model, alone, hardware)
-    nodes = [Operator("embedding", *_halves(first, EMBEDDING_FORWARD), float(embedding_parameters(model)), _number(width), ())]
+    nodes = [Operator("embedding", *_halves(first, EMBEDDING_FORWARD), float(parameters.embedding_parameters(model)), _number(width), ())]
     for number in range(1, model.stack + 1):
         nodes += _layer(kind_of_layer(model, number), alone, hardware, f"layer {number}", nodes[-1].name)
     last = head(model, alone, hardware)
-    weights = model.vocabulary * model.hidden + norm_size(model)  # a tied head may be elsewhere and has a copy of its own
-    weights += head_biases(model) + model.prediction_layers * prediction_parameters(model)
+    weights = model.vocabulary * model.hidden + parameters.norm_size(model)  # a tied head may be elsewhere and has a copy of its own
+    weights += parameters.head_biases(model) + model.prediction_layers * parameters.prediction_parameters(model)
     nodes.append(Operator("head", *_halves(last, HEAD_FORWARD), float(weights), 0.0, (nodes[-1].name,)))
     return tuple(nodes)
 
@@ -99,19 +80,19 @@ def _layer_of(name: str) -> str:
 
 def _layer(model: Transformer, alone: Ranks, hardware: Hardware, name: str, source: str) -> Iterator[Operator]:
     """The operators of one layer, after the given operator."""
-    sides = tuple(element_wise(model, alone, hardware, backward) for backward in (False, True))
+    sides = tuple(layer_kernels.element_wise(model, alone, hardware, backward) for backward in (False, True))
     products = _products(model, alone, hardware)
     norms, residuals, activation, routing = (
         [_of(side, part) for side in sides] for part in ("norms", "residuals", "activation", "routing")
     )
-    core = [attention_core(model, alone, hardware), attention_core_backward(model, alone, hardware)]
+    core = [layer_kernels.attention_core(model, alone, hardware), layer_kernels.attention_core_backward(model, alone, hardware)]
     half_norms, half_residuals = ([cost.times(0.5) for cost in pair] for pair in (norms, residuals))
     routed = [("router", [cost + added for cost, added in zip(products["router"], routing, strict=True)])] if model.experts > 1 else []
     steps = [
         ("norm 1", half_norms),
-        (QUERIES, products[QUERIES]),
+        (layer_kernels.QUERIES, products[layer_kernels.QUERIES]),
         ("attention", core),
-        (OUTPUT, products[OUTPUT]),
+        (layer_kernels.OUTPUT, products[layer_kernels.OUTPUT]),
         ("addition 1", half_residuals),
         ("norm 2", half_norms),
         *routed,
@@ -134,35 +115,37 @@ def _layer(model: Transformer, alone: Ranks, hardware: Hardware, name: str, sour
 def _products(model: Transformer, alone: Ranks, hardware: Hardware) -> dict[str, list[Cost]]:
     """Products forward and backward, by operator."""
     found: dict[str, list[Cost]] = {}
-    for name, product in named_projections(model, alone):
+    for name, product in layer_kernels.named_projections(model, alone):
         own = name.removeprefix("shared ")
-        own = own if own in {OUTPUT, "router", "inner product", "outer product"} else QUERIES
-        size = model.activation_bytes if name in WIDE else model.value_bytes
+        own = own if own in {layer_kernels.OUTPUT, "router", "inner product", "outer product"} else layer_kernels.QUERIES
+        size = model.activation_bytes if name in layer_kernels.WIDE else model.value_bytes
         both = [product_cost(product, size, hardware), *backward_costs((product,), size, hardware)]
-        both = [cost + cast(name, product, model, alone, hardware, back) for back, cost in zip((False, True), both, strict=True)]
+        both = [
+            cost + layer_kernels.cast(name, product, model, alone, hardware, back) for back, cost in zip((False, True), both, strict=True)
+        ]
         found[own] = [cost + added for cost, added in zip(found[own], both, strict=True)] if own in found else both
     return found
 
 
-def _of(side: ElementWise, part: str) -> Cost:
+def _of(side: layer_kernels.ElementWise, part: str) -> Cost:
     found: Cost = getattr(side, part)
     return found
 
 
 def _weights(model: Transformer) -> dict[str, float]:
     """Number of weights of a layer, by operator."""
-    attention, output = attention_parameters(model), model.hidden * model.heads * model.value_width
+    attention, output = parameters.attention_parameters(model), model.hidden * model.heads * model.value_width
     output += model.hidden if model.biased("projection") else 0
     inner, experts = (model.projections - 1) * model.expert_width, model.experts + model.shared_experts
     inner = inner * (model.hidden + (1 if model.biased("feed-forward") else 0))
     return {
-        "norm 1": norm_parameters(model) / 2,
-        "norm 2": norm_parameters(model) / 2,
-        QUERIES: float(attention - output),
-        OUTPUT: float(output),
-        "router": float(router_parameters(model)),
+        "norm 1": parameters.norm_parameters(model) / 2,
+        "norm 2": parameters.norm_parameters(model) / 2,
+        layer_kernels.QUERIES: float(attention - output),
+        layer_kernels.OUTPUT: float(output),
+        "router": float(parameters.router_parameters(model)),
         "inner product": float(experts * inner),
-        "outer product": float(experts * (expert_parameters(model) - inner)),
+        "outer product": float(experts * (parameters.expert_parameters(model) - inner)),
     }
 
 
@@ -174,13 +157,13 @@ def _outputs(model: Transformer, alone: Ranks) -> dict[str, float]:
     keys_and_values = model.attention_groups * (model.score_width + model.value_width)
     inner = routed + tokens * model.shared_experts
     wide = {
-        QUERIES: tokens * (keys + keys_and_values) * size,
+        layer_kernels.QUERIES: tokens * (keys + keys_and_values) * size,
         "attention": tokens * heads * size,
         "router": routed * model.hidden * size,
         "inner product": inner * (model.projections - 1) * model.expert_width * size,
         "activation": inner * model.expert_width * size,
     }
-    narrow = ("norm 1", OUTPUT, "addition 1", "norm 2", "outer product", "addition 2")
+    narrow = ("norm 1", layer_kernels.OUTPUT, "addition 1", "norm 2", "outer product", "addition 2")
     return {**wide, **dict.fromkeys(narrow, tokens * model.hidden * size)}
 
 

@@ -21,19 +21,8 @@ from typing import Literal
 
 import numpy as np
 
+from crossopt.crossflow import collectives
 from crossopt.crossflow.arrays import Array, Ints
-from crossopt.crossflow.collectives import (
-    Exchange,
-    Members,
-    all_gather,
-    all_reduce_time,
-    all_to_all,
-    exchange_energy,
-    exchange_time,
-    members_on_levels,
-    ring_all_reduce,
-    send,
-)
 from crossopt.crossflow.hardware import Link
 from crossopt.crossflow.records import dataclass
 
@@ -82,34 +71,36 @@ class Network:
         self.reduce = cache(self._reduce)
         self.border = cache(self._border)
 
-    def _members(self, ranks: int, stride: int) -> Members:
-        return members_on_levels(np.array([[ranks]]), np.array([[stride]]), self.levels)
+    def _members(self, ranks: int, stride: int) -> collectives.Members:
+        return collectives.members_on_levels(np.array([[ranks]]), np.array([[stride]]), self.levels)
 
-    def _spent(self, ranks: int, time: Callable[[], object], exchange: Callable[[], Exchange]) -> Spent:
+    def _spent(self, ranks: int, time: Callable[[], object], exchange: Callable[[], collectives.Exchange]) -> Spent:
         if ranks == 1:
             return NOTHING
-        joules = exchange_energy(exchange(), self.links)
+        joules = collectives.exchange_energy(exchange(), self.links)
         return _number(time()), _number(joules) * self.devices
 
     def _gather(self, size: float, ranks: int, stride: int = 1) -> Spent:
         """All-gather of `size` bytes in total, or a reduce-scatter of them."""
-        sent = all_gather(size, self._members(ranks, stride))
-        return self._spent(ranks, lambda: exchange_time(sent, self.links), lambda: sent)
+        sent = collectives.all_gather(size, self._members(ranks, stride))
+        return self._spent(ranks, lambda: collectives.exchange_time(sent, self.links), lambda: sent)
 
     def _exchange(self, size: float, ranks: int) -> Spent:
         """All-to-all of `size` bytes of each device."""
-        sent = all_to_all(size, self._members(ranks, 1))
-        return self._spent(ranks, lambda: exchange_time(sent, self.links), lambda: sent)
+        sent = collectives.all_to_all(size, self._members(ranks, 1))
+        return self._spent(ranks, lambda: collectives.exchange_time(sent, self.links), lambda: sent)
 
     def _reduce(self, size: float, ranks: int, stride: int = 1) -> Spent:
         """All-reduce of `size` bytes that each device has."""
         members = self._members(ranks, stride)
-        return self._spent(ranks, lambda: all_reduce_time(size, members, self.links), lambda: ring_all_reduce(size, members))
+        return self._spent(
+            ranks, lambda: collectives.all_reduce_time(size, members, self.links), lambda: collectives.ring_all_reduce(size, members)
+        )
 
     def _border(self, size: float, ranks: int) -> Spent:
         """Messages of `size` bytes in total to both neighbours."""
-        sent = send(size, self._members(ranks, 1))
-        return self._spent(ranks, lambda: exchange_time(sent, self.links), lambda: sent)
+        sent = collectives.send(size, self._members(ranks, 1))
+        return self._spent(ranks, lambda: collectives.exchange_time(sent, self.links), lambda: sent)
 
 
 def _number(value: object) -> float:

@@ -12,22 +12,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
+from crossopt.instances import kinds
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.careful import LOOKED_AT
 from crossopt.instances.files.document import Node, Scalar, node_of, read_text, text_in, text_of
 from crossopt.instances.files.graphs import text_of as text_of_graph
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import TOP_ONLY, Files, Written, graft, lay_over
-from crossopt.instances.kinds import (
-    KINDS,
-    STANDARD_INPUT,
-    file_start,
-    is_graph_file,
-    is_graph_text,
-    kind_of_file,
-    name_of,
-    standard_input,
-)
 
 
 class Question(Protocol):
@@ -42,12 +33,12 @@ class Question(Protocol):
 def read(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Any:  # noqa: ANN401 - of any kind
     """The question in a file, of whatever kind it is; an InstanceError with every fault."""
     path = Path(path)
-    kind = kind_of_file(path)
-    if not KINDS[kind].question:
+    kind = kinds.kind_of_file(path)
+    if not kinds.KINDS[kind].question:
         raise InstanceError(
-            name_of(path), [Fault(1, 1, "kind", f"this asks many questions at once (`crossopt compare {path}` answers it)")]
+            kinds.name_of(path), [Fault(1, 1, "kind", f"this asks many questions at once (`crossopt compare {path}` answers it)")]
         )
-    return _read(path, name_of(path), kind, settings, workload)
+    return _read(path, kinds.name_of(path), kind, settings, workload)
 
 
 def read_given(text: str, kind: str, settings: tuple[str, ...] = (), workload: str | None = None, files: Files | None = None) -> Any:  # noqa: ANN401 - of any kind
@@ -63,18 +54,18 @@ def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) ->
     if not isinstance(source, str) or not set(source).isdisjoint("\t\n\r") or not sound or not isinstance(workload, str | None):
         raise _lacking("instance", "the text of the question is missing")
     given = tuple(settings or ())
-    if KINDS[kind].digest:
+    if kinds.KINDS[kind].digest:
         return _found_again(document, source, kind, given, folder)
     text, files = document.get("text"), document.get("files", {})
     if not isinstance(text, str) or not isinstance(files, dict) or not all(isinstance(file_text, str) for file_text in files.values()):
         raise _lacking("instance", "the text of the question is missing")
     path, beside = Path(source), Files(Path(source).parent, dict(files), saved=True)
     try:
-        authors = is_graph_text(path.name, text)
+        authors = kinds.is_graph_text(path.name, text)
     except ValueError as error:
         raise _lacking("instance.text", str(error)) from error
-    if authors and not KINDS[kind].author:
-        raise _lacking("instance.source", f"{KINDS[kind].about} are asked in YAML, and {quoted(source)} is an author's file")
+    if authors and not kinds.KINDS[kind].author:
+        raise _lacking("instance.source", f"{kinds.KINDS[kind].about} are asked in YAML, and {quoted(source)} is an author's file")
     root = _naming(path, kind) if authors else read_text(text, source)
     if authors:
         beside.texts[path.name] = text
@@ -83,7 +74,7 @@ def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) ->
 
 def kind_of_question(question: object) -> str | None:
     """The problem type whose module reads such questions; None for what is no question."""
-    for name, kind in KINDS.items():
+    for name, kind in kinds.KINDS.items():
         module = sys.modules.get(kind.question)  # what has been read was read by a module that is loaded
         returned = module.read.__annotations__["return"] if module else None
         if type(question) in (get_args(returned) or (returned,)):
@@ -93,22 +84,22 @@ def kind_of_question(question: object) -> str | None:
 
 def _read(path: Path, source: str, kind: str, settings: tuple[str, ...], workload: str | None = None) -> Any:  # noqa: ANN401
     files, text = Files(path.parent), ""
-    if path == STANDARD_INPUT:
-        files.texts[path.name] = text_in(standard_input(), source)
-    if not is_graph_file(path):
-        start = file_start(path)
+    if path == kinds.STANDARD_INPUT:
+        files.texts[path.name] = text_in(kinds.standard_input(), source)
+    if not kinds.is_graph_file(path):
+        start = kinds.file_start(path)
         text = files.texts.get(path.name) or (text_in(start, str(path)) if 0 < len(start) < LOOKED_AT else text_of(path))
         root = read_text(text, source)
     else:
         root = _naming(path, kind)
-        text = "" if KINDS[kind].digest else files.text(path.name, text_of_graph)
-    return (_with_text if path == STANDARD_INPUT else _question_in)(kind, Written(source, text, root, settings, files, workload))
+        text = "" if kinds.KINDS[kind].digest else files.text(path.name, text_of_graph)
+    return (_with_text if path == kinds.STANDARD_INPUT else _question_in)(kind, Written(source, text, root, settings, files, workload))
 
 
 def _with_text(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any kind
     """A question of no file, whose results hold its text."""
     question = _question_in(kind, written)
-    return replace(question, text=written.text) if KINDS[kind].digest and question.source == written.source else question
+    return replace(question, text=written.text) if kinds.KINDS[kind].digest and question.source == written.source else question
 
 
 def _found_again(document: Mapping[str, Any], source: str, kind: str, settings: tuple[str, ...], folder: Path) -> Any:  # noqa: ANN401 - of any kind
@@ -133,16 +124,16 @@ def _found_again(document: Mapping[str, Any], source: str, kind: str, settings: 
 def _naming(path: Path, kind: str) -> Node:
     """The question in YAML that an author's file is short for."""
     value: Any = path.name
-    for key in reversed(KINDS[kind].author):
+    for key in reversed(kinds.KINDS[kind].author):
         value = {key: value}
     return node_of({"kind": kind, **value})
 
 
 def _question_in(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any kind
     """What the kind makes of it once the settings are laid over the tree."""
-    if not KINDS[kind].question:
-        raise RefusedError(f"{written.source}: {KINDS[kind].about} ask many questions, and here one is needed (`compare` runs them)")
-    module, root = import_module(KINDS[kind].question), written.root
+    if not kinds.KINDS[kind].question:
+        raise RefusedError(f"{written.source}: {kinds.KINDS[kind].about} ask many questions, and here one is needed (`compare` runs them)")
+    module, root = import_module(kinds.KINDS[kind].question), written.root
     keys = getattr(module, "KEYS", TOP_ONLY)
     for setting in written.settings:
         root = lay_over(root, setting, written.source, keys)
@@ -176,21 +167,21 @@ def _nearest_kinds(node: Node) -> list[str]:
     """The kinds that a word, or a list of one, may mean; the likeliest first."""
     items = node.value if isinstance(node.value, tuple) else (node,)
     word = items[0].value if len(items) == 1 else None
-    return nearest(word.text, KINDS, likeness=0.75) if isinstance(word, Scalar) else []
+    return nearest(word.text, kinds.KINDS, likeness=0.75) if isinstance(word, Scalar) else []
 
 
 def _unknown_kind_fault(root: Node) -> Fault | None:
     """Why a kind is none, with all that there are."""
     if not isinstance(root.value, dict):
         return None
-    entry, known = root.value.get("kind"), ", ".join(KINDS)
+    entry, known = root.value.get("kind"), ", ".join(kinds.KINDS)
     if entry is None:
         return Fault(root.line, root.column, "kind", f"this key is missing, a word is needed (one of {known})")
     node, guess = entry.node, _nearest_kinds(entry.node)
     if not isinstance(node.value, Scalar):
         remedy = f"write kind: {guess[0]}" if guess else f"one of {known}"
         return Fault(node.line, node.column, "kind", f"one word is needed, and this is several or a list ({remedy})")
-    if node.value.text in KINDS:
+    if node.value.text in kinds.KINDS:
         return None
     remedy = f"did you mean '{guess[0]}'? The kinds are {known}" if guess else f"one of {known}"
     return Fault(node.line, node.column, "kind", f"{quoted(node.value.text)} is unknown ({remedy})")

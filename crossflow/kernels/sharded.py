@@ -23,15 +23,7 @@ from crossopt.crossflow.collectives import (
 )
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Hardware, Link
-from crossopt.crossflow.kernels.layer_kernels import (
-    WIDE,
-    attention_core,
-    attention_core_backward,
-    cast,
-    element_wise,
-    named_projections,
-    projections,
-)
+from crossopt.crossflow.kernels import layer_kernels
 from crossopt.crossflow.plan import Ranks
 from crossopt.crossflow.roofline import Cost, Product, backward_costs, product_cost, stream_cost
 from crossopt.crossflow.transformer import mean_over_kinds
@@ -200,7 +192,7 @@ def kinds(model: Transformer) -> dict[str, Kind]:
     """The operators of a network by name."""
     tokens, size = model.global_batch * model.sequence, model.activation_bytes
     undivided = _ranks(model, 1.0, 1.0)
-    shapes = projections(model, undivided)
+    shapes = layer_kernels.projections(model, undivided)
     narrow, wide = tokens * model.hidden * size, tokens * model.ffn * size
     groups = model.attention_groups
     names = ("queries, keys, values", "projection", "inner product", "outer product")
@@ -277,10 +269,10 @@ def _work(kind: Kind, model: Transformer, hardware: Hardware, tokens: int, colum
     """Seconds of one rank's own work."""
     if kind.form == "product":
         undivided = _ranks(model, 1.0, 1.0)
-        name, shape = named_projections(model, undivided)[kind.number]
+        name, shape = layer_kernels.named_projections(model, undivided)[kind.number]
         mine = Product(_number(shape.rows) / tokens, _number(shape.depth) / depth, _number(shape.columns) / columns)
-        size = model.activation_bytes if name in WIDE else model.value_bytes
-        beside = (cast(name, mine, model, undivided, hardware, backward) for backward in (False, True))
+        size = model.activation_bytes if name in layer_kernels.WIDE else model.value_bytes
+        beside = (layer_kernels.cast(name, mine, model, undivided, hardware, backward) for backward in (False, True))
         return _seconds(product_cost(mine, size, hardware), *backward_costs((mine,), size, hardware), *beside)
     ranks = _ranks(model, float(tokens), float(columns))
     if kind.name == "attention":
@@ -291,11 +283,11 @@ def _work(kind: Kind, model: Transformer, hardware: Hardware, tokens: int, colum
         return _seconds(head(model, ranks, hardware))
     part = {"norm": ("norms", 0.5), "addition": ("residuals", 0.5), "activation": ("activation", 1.0)}
     name, half = part[kind.name]
-    return half * _seconds(*(getattr(element_wise(model, ranks, hardware, backward), name) for backward in (False, True)))
+    return half * _seconds(*(getattr(layer_kernels.element_wise(model, ranks, hardware, backward), name) for backward in (False, True)))
 
 
 def _attention(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
-    return attention_core(model, ranks, hardware).time + attention_core_backward(model, ranks, hardware).time
+    return layer_kernels.attention_core(model, ranks, hardware).time + layer_kernels.attention_core_backward(model, ranks, hardware).time
 
 
 def _sums(kind: Kind, way: Way, model: Transformer, move: Move) -> float:

@@ -8,26 +8,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real, power
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.kernels.fitted import (
-    AttentionFormat,
-    CollectiveCall,
-    CollectiveConstants,
-    ContextCall,
-    ContextConstants,
-    ExpertCall,
-    ExpertConstants,
-    GenerationCall,
-    GenerationConstants,
-    ProductCall,
-    ProductConstants,
-    ProductFormat,
-    collective_time,
-    context_time,
-    expert_time,
-    generation_time,
-    product_time,
-    root,
-)
+from crossopt.crossflow.kernels import fitted
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer, layer_kinds
 
@@ -63,22 +44,22 @@ _NEXT_TO_NONE: Final = 1.0e-9
 class Kernels:
     """Constants of a device's kernels in the formats of weights and cache."""
 
-    products: ProductConstants
-    form: ProductFormat
-    wide: ProductConstants
+    products: fitted.ProductConstants
+    form: fitted.ProductFormat
+    wide: fitted.ProductConstants
     """Of products in 16 bits: the head and routers."""
-    wide_form: ProductFormat
-    experts: ExpertConstants
-    experts_form: ProductFormat
-    context: ContextConstants
-    context_form: AttentionFormat
-    shared: GenerationConstants
-    shared_form: AttentionFormat
-    alone: GenerationConstants
-    alone_form: AttentionFormat
+    wide_form: fitted.ProductFormat
+    experts: fitted.ExpertConstants
+    experts_form: fitted.ProductFormat
+    context: fitted.ContextConstants
+    context_form: fitted.AttentionFormat
+    shared: fitted.GenerationConstants
+    shared_form: fitted.AttentionFormat
+    alone: fitted.GenerationConstants
+    alone_form: fitted.AttentionFormat
     """Of heads that share no keys."""
-    all_reduce: CollectiveConstants
-    all_gather: CollectiveConstants
+    all_reduce: fitted.CollectiveConstants
+    all_gather: fitted.CollectiveConstants
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +191,7 @@ def layer_time(model: Transformer, kernels: Kernels, engine: Engine, split: Spli
     rows, everywhere = (np.maximum(own, _NEXT_TO_NONE) for own in (step.rows, step.rows_of_all(split.data)))
     time: Real = 0.0
     for call, constants in layer_products(model, kernels, split, rows):
-        time = time + product_time(call, replace(constants, launch=engine.gap), hardware)
+        time = time + fitted.product_time(call, replace(constants, launch=engine.gap), hardware)
     time = time + _attention(model, kernels, engine, split, step, hardware)
     message = rows * model.hidden * VALUE
     exchange = engine.gap + exchange_time(split.attention, message, 2.0, kernels.all_reduce, hardware)
@@ -224,13 +205,15 @@ def layer_time(model: Transformer, kernels: Kernels, engine: Engine, split: Spli
     return time + _moves(model, kernels, engine, split, rows, hardware)
 
 
-def exchange_time(ranks: Real, message: Real, sends: float, constants: CollectiveConstants, hardware: Hardware) -> Real:
+def exchange_time(ranks: Real, message: Real, sends: float, constants: fitted.CollectiveConstants, hardware: Hardware) -> Real:
     """Seconds of a collective; none on one rank."""
-    call = CollectiveCall(np.maximum(ranks, 2.0), np.maximum(message, 1.0), sends)
-    return np.where(np.greater(ranks, 1.0), collective_time(call, constants, hardware), 0.0)
+    call = fitted.CollectiveCall(np.maximum(ranks, 2.0), np.maximum(message, 1.0), sends)
+    return np.where(np.greater(ranks, 1.0), fitted.collective_time(call, constants, hardware), 0.0)
 
 
-def layer_products(model: Transformer, kernels: Kernels, split: Split, rows: Real) -> Iterator[tuple[ProductCall, ProductConstants]]:
+def layer_products(
+    model: Transformer, kernels: Kernels, split: Split, rows: Real
+) -> Iterator[tuple[fitted.ProductCall, fitted.ProductConstants]]:
     """Products of one layer on one rank, without those of its experts."""
     heads, hidden, form = model.heads / split.attention, float(model.hidden), kernels.form
     queries, values = heads * model.score_width, heads * model.value_width
@@ -250,9 +233,9 @@ def layer_products(model: Transformer, kernels: Kernels, split: Split, rows: Rea
     if model.experts > 1 and form.experts_only:
         form, own = kernels.wide_form, kernels.wide
     for columns, depth in shapes:
-        yield ProductCall(rows, columns, depth, form), own
+        yield fitted.ProductCall(rows, columns, depth, form), own
     if model.experts > 1:
-        yield ProductCall(rows, float(model.experts), hidden, kernels.wide_form), kernels.wide  # the router
+        yield fitted.ProductCall(rows, float(model.experts), hidden, kernels.wide_form), kernels.wide  # the router
 
 
 def active_experts(model: Transformer, rows: Real) -> Real:
@@ -267,7 +250,7 @@ def experts_time(model: Transformer, kernels: Kernels, split: Split, rows: Real,
     """
     parts = split.tensor / split.expert
     shared = model.shared_experts * parts / split.attention * split.expert
-    call = ExpertCall(
+    call = fitted.ExpertCall(
         everywhere,
         float(model.hidden),
         model.expert_width / parts,
@@ -277,7 +260,7 @@ def experts_time(model: Transformer, kernels: Kernels, split: Split, rows: Real,
         float(model.projections),
         kernels.experts_form,
     )
-    return expert_time(call, kernels.experts, hardware)
+    return fitted.expert_time(call, kernels.experts, hardware)
 
 
 def _attention(model: Transformer, kernels: Kernels, engine: Engine, split: Split, step: Step, hardware: Hardware) -> Real:
@@ -288,15 +271,15 @@ def _attention(model: Transformer, kernels: Kernels, engine: Engine, split: Spli
     sequences, heads = np.maximum(step.sequences, 1.0), heads * step.tokens  # verified tokens of a sequence share its keys
     if model.latent:
         size = (model.kv_rank + model.rope_size) / 2.0
-        shared = GenerationCall(heads, np.float64(1.0), size, window, sequences, step.keys, kernels.shared_form)
-        time = generation_time(shared, replace(kernels.shared, launch=engine.gap), hardware)
+        shared = fitted.GenerationCall(heads, np.float64(1.0), size, window, sequences, step.keys, kernels.shared_form)
+        time = fitted.generation_time(shared, replace(kernels.shared, launch=engine.gap), hardware)
         flops = 2.0 * heads * (2.0 * model.kv_rank + model.rope_size) * sequences * step.keys
-        time = root(time, flops / (hardware.throughput * _LATENT_RATE))
+        time = fitted.root(time, flops / (hardware.throughput * _LATENT_RATE))
     else:
         size = (model.score_width + model.value_width) / 2.0
         both = [
-            generation_time(
-                GenerationCall(heads, groups, size, window, sequences, step.keys, form), replace(own, launch=engine.gap), hardware
+            fitted.generation_time(
+                fitted.GenerationCall(heads, groups, size, window, sequences, step.keys, form), replace(own, launch=engine.gap), hardware
             )
             for form, own in ((kernels.shared_form, kernels.shared), (kernels.alone_form, kernels.alone))
         ]
@@ -310,8 +293,8 @@ def prompt_attention(model: Transformer, kernels: Kernels, split: Split, step: S
     groups = heads if model.latent else kv_heads(model, split.attention)
     window = float(model.window if model.global_layers != model.layers else 0)
     size = (model.score_width + model.value_width) / 2.0
-    call = ContextCall(heads, groups, size, window, step.prompts, step.whole, kernels.context_form)
-    return context_time(call, replace(kernels.context, launch=0.0), hardware)
+    call = fitted.ContextCall(heads, groups, size, window, step.prompts, step.whole, kernels.context_form)
+    return fitted.context_time(call, replace(kernels.context, launch=0.0), hardware)
 
 
 def _moves(model: Transformer, kernels: Kernels, engine: Engine, split: Split, rows: Real, hardware: Hardware) -> Real:
@@ -325,6 +308,6 @@ def _moves(model: Transformer, kernels: Kernels, engine: Engine, split: Split, r
 def head_time(model: Transformer, kernels: Kernels, engine: Engine, split: Split, rows: Real, hardware: Hardware) -> Real:
     """The last norm, the product with the vocabulary and the gathering of its results."""
     columns = model.vocabulary / split.attention
-    call = ProductCall(np.maximum(rows, _NEXT_TO_NONE), columns, float(model.hidden), kernels.wide_form)
+    call = fitted.ProductCall(np.maximum(rows, _NEXT_TO_NONE), columns, float(model.hidden), kernels.wide_form)
     gathered = exchange_time(split.attention, rows * model.vocabulary * VALUE, 1.0, kernels.all_gather, hardware)
-    return engine.gap + product_time(call, replace(kernels.wide, launch=engine.gap), hardware) + gathered
+    return engine.gap + fitted.product_time(call, replace(kernels.wide, launch=engine.gap), hardware) + gathered

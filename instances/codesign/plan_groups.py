@@ -20,22 +20,10 @@ from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel
 from crossopt.crossflow.plan import CONCESSION_RULES_ON, CONCESSIONS, Plan, Plans, concession_rules, costs_only, joined, rows_of, rules
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign import space
 from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion, remembered
 from crossopt.instances.codesign.plan_choices import codes_of, comings, with_settings
-from crossopt.instances.codesign.space import (
-    MEANT,
-    AnyPlans,
-    combined,
-    keeps_rules,
-    kernel_plans,
-    layouts_of,
-    of_layouts,
-    plain,
-    plan_blocks,
-    plan_rules,
-    plans_numbered,
-    sound_layouts,
-)
+from crossopt.instances.codesign.space import plain
 from crossopt.instances.codesign.stacks.table import Stack
 
 _FAMILIES_TOGETHER, _BLOCKS_TOGETHER = 1 << 16, 8
@@ -46,7 +34,7 @@ _FAMILIES_TOGETHER, _BLOCKS_TOGETHER = 1 << 16, 8
 class Families:
     """A block of families."""
 
-    heads: AnyPlans
+    heads: space.AnyPlans
     """The plan that bounds each family: no member is faster on any device. Settings other than concessions are those of the members."""
     counts: Ints
     """Number of members of each family."""
@@ -57,7 +45,7 @@ class Families:
 
 def family_blocks(instance: Instance) -> Iterator[Families]:
     """All plans, family by family; plans of other workloads than transformers are families of one."""
-    for plans in _in_large_blocks(plan_blocks(_without_concessions(instance))):
+    for plans in _in_large_blocks(space.plan_blocks(_without_concessions(instance))):
         if isinstance(plans, Plans):
             counts = _members(instance, plans)
             rows = np.flatnonzero(counts)
@@ -68,7 +56,7 @@ def family_blocks(instance: Instance) -> Iterator[Families]:
             yield Families(plans, np.ones(len(plans), np.int64))
 
 
-def _in_large_blocks(blocks: Iterator[AnyPlans]) -> Iterator[AnyPlans]:
+def _in_large_blocks(blocks: Iterator[space.AnyPlans]) -> Iterator[space.AnyPlans]:
     """The blocks, several together where they are small: to price a block takes time however few plans it has. Not many at once, so that
     callers can check the time."""
     waiting: list[Plans] = []
@@ -84,7 +72,7 @@ def _in_large_blocks(blocks: Iterator[AnyPlans]) -> Iterator[AnyPlans]:
         yield joined(waiting)
 
 
-def members(instance: Instance, heads: AnyPlans, among: tuple[str, ...] | None = None) -> AnyPlans:
+def members(instance: Instance, heads: space.AnyPlans, among: tuple[str, ...] | None = None) -> space.AnyPlans:
     """All plans of these families; those that differ from the heads in some concessions alone, if these are named."""
     if not isinstance(heads, Plans):
         return heads
@@ -97,7 +85,7 @@ def members(instance: Instance, heads: AnyPlans, among: tuple[str, ...] | None =
         came, first = comings(instance, heads, name)
         which = np.array([codes_of(instance, name).index(way[index]) for way in ways], np.int64)
         plans, own = replace(plans, **{name: came[:, which].ravel()}), own & first[:, which].ravel()
-    return rows_of(plans, np.flatnonzero(own & keeps_rules(instance, plans)))
+    return rows_of(plans, np.flatnonzero(own & space.keeps_rules(instance, plans)))
 
 
 def concessions_of(instance: Instance) -> tuple[str, ...]:
@@ -263,14 +251,14 @@ def last_with_plan(question: MultiScaleQuestion) -> int:
 
 
 def _count_left_out(instance: Instance) -> LeftOut:
-    every, sound = layouts_of(instance), sound_layouts(instance)
-    others = combined(instance, every[:1]) if len(every) else 0
-    counts = Counter[str]({sentence: others * count for sentence, count in _broken(of_layouts(instance), plain(every)).items()})
+    every, sound = space.layouts_of(instance), space.sound_layouts(instance)
+    others = space.combined(instance, every[:1]) if len(every) else 0
+    counts = Counter[str]({sentence: others * count for sentence, count in _broken(space.of_layouts(instance), plain(every)).items()})
     total = len(sound) * others
     numbers = np.arange(total) if total <= _LOOKED_AT else np.sort(np.random.default_rng(0).integers(total, size=_LOOKED_AT))
     own, valid, seen = 0, 0, Counter[str]()
     for start in range(0, len(numbers), _AT_ONCE):
-        plans = plans_numbered(instance, sound, numbers[start : start + _AT_ONCE])
+        plans = space.plans_numbered(instance, sound, numbers[start : start + _AT_ONCE])
         broken, valid_of_block = _broken_by(instance, plans)
         seen, own, valid = seen + broken, own + len(plans), valid + valid_of_block
     scale = total / max(len(numbers), 1)
@@ -287,7 +275,7 @@ def _broken_by(instance: Instance, plans: Plans) -> tuple[Counter[str], int]:
     """How many plans violate each rule, and how many none."""
     valid: Ints = np.ones(len(plans), bool)
     counts = Counter[str]()
-    for sentence, column in plan_rules(instance, plans):
+    for sentence, column in space.plan_rules(instance, plans):
         valid &= column
         if broken := int(len(column) - column.sum()):
             counts[sentence] = broken
@@ -321,11 +309,11 @@ def _nearest_batches(instance: Instance) -> list[int]:
 
 def _unlisted(instance: Instance) -> Iterator[str]:
     """`only` settings that no degrees can have as listed, with the rules violated there."""
-    model, degrees = instance.workload, plain(layouts_of(instance))
+    model, degrees = instance.workload, plain(space.layouts_of(instance))
     if not isinstance(model, Transformer) or not len(degrees):
         return
     for name in instance.only:
-        meant = with_settings(degrees, MEANT.get(name, {}))
+        meant = with_settings(degrees, space.MEANT.get(name, {}))
         if comings(instance, meant, name)[1].any():
             continue
         listed = [rules(model, with_settings(meant, {name: number}), instance.cluster.devices) for number in codes_of(instance, name)]
@@ -339,17 +327,17 @@ def _unlisted(instance: Instance) -> Iterator[str]:
 def _never_kept(instance: Instance) -> list[str]:
     count = instance.cluster.devices
     if not isinstance(instance.workload, Transformer):
-        broken = [broken_kernel_rules(instance.workload, plan, count) for plan in kernel_plans(instance)]
+        broken = [broken_kernel_rules(instance.workload, plan, count) for plan in space.kernel_plans(instance)]
         return [sentence for sentence in (broken[0] if broken else ()) if all(sentence in others for others in broken)]
     satisfiable: dict[str, bool] = {}
-    for plans in _combination_blocks(instance, layouts_of(instance)):
-        for sentence, column in plan_rules(instance, plans):
+    for plans in _combination_blocks(instance, space.layouts_of(instance)):
+        for sentence, column in space.plan_rules(instance, plans):
             satisfiable[sentence] = satisfiable.get(sentence, False) or bool(column.any())
     return [sentence for sentence, can_hold in satisfiable.items() if not can_hold]
 
 
 def _combination_blocks(instance: Instance, layouts: Ints) -> Iterator[Plans]:
     """All combinations of these layouts with all other settings."""
-    total = combined(instance, layouts)
+    total = space.combined(instance, layouts)
     for start in range(0, total, _AT_ONCE):
-        yield plans_numbered(instance, layouts, np.arange(start, min(start + _AT_ONCE, total)))
+        yield space.plans_numbered(instance, layouts, np.arange(start, min(start + _AT_ONCE, total)))

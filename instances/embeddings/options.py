@@ -4,24 +4,12 @@ from collections.abc import Iterator, Sequence
 from math import ceil, fsum
 from typing import Final, Literal
 
-from crossopt.crossflow.embeddings import (
-    CACHED,
-    Group,
-    Kernel,
-    Lookups,
-    Misses,
-    Optimizer,
-    Pipeline,
-    Sent,
-    Sharding,
-    shard_cost,
-    shard_storage,
-)
+from crossopt.crossflow import embeddings
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.embeddings.tables import Table, cache_statistics
 
 Spread = Literal["device", "neighbours", "node", "all"]
-SPREADS: Final[dict[Sharding, Spread]] = {
+SPREADS: Final[dict[embeddings.Sharding, Spread]] = {
     "table": "device",
     "column": "device",
     "table-column": "neighbours",
@@ -39,8 +27,8 @@ FIGURES: Final = ("forward compute", "forward message", "backward compute", "bac
 class Option:
     """A way to hold a table."""
 
-    sharding: Sharding
-    kernel: Kernel
+    sharding: embeddings.Sharding
+    kernel: embeddings.Kernel
     columns: int = 1
     """Pieces into which its columns are cut."""
     cache: float = 0.0
@@ -72,23 +60,23 @@ class PricedOption:
 class Choices:
     """What the question offers to every table."""
 
-    sharding: tuple[Sharding, ...]
-    kernel: tuple[Kernel, ...]
+    sharding: tuple[embeddings.Sharding, ...]
+    kernel: tuple[embeddings.Kernel, ...]
     columns: tuple[int, ...]
     cache: tuple[float, ...]
     narrowest: int
     """Columns of a piece at least."""
     sent: tuple[float, float, float, float] | None
     """Bytes of an element in messages: all-to-all forward and backward, reduce-scatter forward and backward; None for the table's."""
-    optimizer: Optimizer
-    pipeline: Pipeline
+    optimizer: embeddings.Optimizer
+    pipeline: embeddings.Pipeline
     statistics: bool
     """Whether reuse of rows prices what caches miss."""
     distinct: bool = False
     """Whether pieces of a table's columns lie on different devices, whatever the kernel."""
 
 
-def options_of(table: Table, choices: Choices, group: Group) -> Iterator[Option]:
+def options_of(table: Table, choices: Choices, group: embeddings.Group) -> Iterator[Option]:
     """All options of a table, without those that its rows, its columns or the devices rule out."""
     nodes = group.devices // group.per_node
     for sharding in choices.sharding:
@@ -114,7 +102,7 @@ def _apart(option: Option, choices: Choices) -> bool:
     return option.columns > 1 and (always or (cut and choices.distinct))
 
 
-def _kernels(table: Table, sharding: Sharding, columns: int, choices: Choices) -> Iterator[Option]:
+def _kernels(table: Table, sharding: embeddings.Sharding, columns: int, choices: Choices) -> Iterator[Option]:
     for kernel in choices.kernel:
         if (table.kernel and kernel not in table.kernel) or (kernel == "dense") != (sharding == "data"):
             continue
@@ -122,19 +110,21 @@ def _kernels(table: Table, sharding: Sharding, columns: int, choices: Choices) -
             yield Option(sharding, kernel, columns, cache)
 
 
-def priced(table: Table, option: Option, choices: Choices, group: Group) -> PricedOption:
+def priced(table: Table, option: Option, choices: Choices, group: embeddings.Group) -> PricedOption:
     """Milliseconds and bytes of the pieces of an option."""
-    lookups = Lookups(table.rows, table.dimension, table.pooling, table.fraction, table.element, table.weighted, table.pooled)
+    lookups = embeddings.Lookups(table.rows, table.dimension, table.pooling, table.fraction, table.element, table.weighted, table.pooled)
     spread, columns, rows = SPREADS[option.sharding], table.dimension // option.columns, table.rows
     if option.sharding in {"row", "table-row", "grid"}:
         rows = ceil(table.rows / (group.devices if option.sharding == "row" else group.per_node))
     each = table.element
-    sent = Sent((each, each), (each, each)) if choices.sent is None else Sent(choices.sent[:2], choices.sent[2:])
+    sent = embeddings.Sent((each, each), (each, each)) if choices.sent is None else embeddings.Sent(choices.sent[:2], choices.sent[2:])
     misses = None
-    if choices.statistics and table.reuse and option.kernel in CACHED:
-        misses = Misses(*cache_statistics(table, table.pooling * table.fraction * group.batch * group.devices, option.cache))
-    cost = shard_cost(lookups, option.sharding, option.kernel, columns, group, sent, option.cache, misses)
-    memory = shard_storage(lookups, option.sharding, option.kernel, rows, columns, group, choices.optimizer, choices.pipeline, option.cache)
+    if choices.statistics and table.reuse and option.kernel in embeddings.CACHED:
+        misses = embeddings.Misses(*cache_statistics(table, table.pooling * table.fraction * group.batch * group.devices, option.cache))
+    cost = embeddings.shard_cost(lookups, option.sharding, option.kernel, columns, group, sent, option.cache, misses)
+    memory = embeddings.shard_storage(
+        lookups, option.sharding, option.kernel, rows, columns, group, choices.optimizer, choices.pipeline, option.cache
+    )
     stored = memory.hbm, memory.ddr, memory.ssd
     return PricedOption(option, spread, option.columns, cost.figures, stored, _apart(option, choices))
 

@@ -11,28 +11,9 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Ints, Real
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.serving import workers
 from crossopt.crossflow.serving.flight import greatest_rate, loads_of, most_within, share_beyond, token_time_beyond
 from crossopt.crossflow.serving.steps import NO_DRAFTS, Engine, Kernels, Speculation, Split
-from crossopt.crossflow.serving.workers import (
-    Bytes,
-    Pool,
-    Requests,
-    Worker,
-    WorkerTimes,
-    decode_rate,
-    first_token_beyond,
-    first_token_time,
-    mixed_times,
-    output_time,
-    own_first_token_time,
-    prefill_rate,
-    streaming_floor,
-    together_rate,
-    transfer_time,
-    unevenness,
-    worker_memory,
-    worker_times,
-)
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.engines import (
     CACHE_BYTES,
@@ -302,13 +283,13 @@ def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Har
     )
     split, prefills, drafts = Split(tensor, pipeline, expert, data), first.role == "prefill", drafts_of(question, first)
     alone = np.ones(len(shapes))
-    worker = Worker(split, data if prefills else batch, float(first.chunk), batch / data if prefills else alone, drafts)
+    worker = workers.Worker(split, data if prefills else batch, float(first.chunk), batch / data if prefills else alone, drafts)
     parts = [
-        (share, one, worker_times(model, kernels, engine, worker, one, hardware))
-        for share, one in ((share, Requests(own.input, own.output, own.cached)) for share, own in question.shares)
+        (share, one, workers.worker_times(model, kernels, engine, worker, one, hardware))
+        for share, one in ((share, workers.Requests(own.input, own.output, own.cached)) for share, own in question.shares)
     ]
-    longest = Requests(question.input, max(own.input + own.output for own in question.classes) - question.input)
-    memory = worker_memory(model, replace_batch(worker, batch), longest, stored)
+    longest = workers.Requests(question.input, max(own.input + own.output for own in question.classes) - question.input)
+    memory = workers.worker_memory(model, replace_batch(worker, batch), longest, stored)
     link = question.file.matching.link or (
         hardware.links[-1].bandwidth if question.chip is not None and len(question.kinds) < 2 else sent_at(question)
     )
@@ -328,7 +309,7 @@ def _engine_of(question: ServingQuestion, model: Transformer) -> Engine:
     return replace(constants_of_engine(question.file.engine, experts=model.experts > 1), aligned=False)
 
 
-def replace_batch(worker: Worker, batch: Array) -> Worker:
+def replace_batch(worker: workers.Worker, batch: Array) -> workers.Worker:
     """The worker with as many sequences in memory as its batch says."""
     return replace(worker, batch=batch)
 
@@ -343,8 +324,8 @@ def drafts_of(question: ServingQuestion, shape: Shape) -> Speculation:
 def _latencies(
     question: ServingQuestion,
     shape: Shape,
-    parts: Sequence[tuple[float, Requests, WorkerTimes]],
-    worker: Worker,
+    parts: Sequence[tuple[float, workers.Requests, workers.WorkerTimes]],
+    worker: workers.Worker,
     batch: Array,
     link: Real,
 ) -> dict[str, Real]:
@@ -353,23 +334,23 @@ def _latencies(
     engine, none, asked = (
         _engine_of(question, model),
         0.0 * batch,
-        Requests(question.input, question.output),
+        workers.Requests(question.input, question.output),
     )
-    times = parts[0][2] if len(parts) == 1 else mixed_times(parts, worker)
+    times = parts[0][2] if len(parts) == 1 else workers.mixed_times(parts, worker)
     longer = reduce(np.maximum, [own.prefill for _, _, own in parts]) - times.prefill
     if shape.role == "both":
         group, data = worker.group, worker.split.data
-        first = (first_token_time(times, group, engine) + engine.first * longer) * file.matching.ttft
-        rate = together_rate(times, batch, asked, data)
+        first = (workers.first_token_time(times, group, engine) + engine.first * longer) * file.matching.ttft
+        rate = workers.together_rate(times, batch, asked, data)
         crowd = engine.wait * np.maximum(group - 1.0, 0.0) * times.prefill * file.matching.ttft
-        uneven = unevenness([(share, own.slowest_stage) for share, _, own in parts])
-        pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 6, uneven, none)
+        uneven = workers.unevenness([(share, own.slowest_stage) for share, _, own in parts])
+        pool = workers.Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 6, uneven, none)
         if asked.output > 1:
             steps, pieces = none + (asked.output - 1.0) / times.accepted, times.pieces / worker.split.pipeline
             busy, own_steps = times.every * times.pieces, (times.decode, times.single, times.every, times.piece)
             held = [(share, own.prefill + (item.output - 1.0) / times.accepted * times.decode) for share, item, own in parts]
-            beside = unevenness([(share, own.every * own.pieces) for share, _, own in parts])
-            pool = Pool(
+            beside = workers.unevenness([(share, own.every * own.pieces) for share, _, own in parts])
+            pool = workers.Pool(
                 group,
                 first - crowd,
                 crowd,
@@ -378,29 +359,29 @@ def _latencies(
                 steps,
                 *own_steps,
                 none + pieces,
-                unevenness(held),
+                workers.unevenness(held),
                 beside,
                 none + times.accepted,
                 none + data,
             )
-        return {"rate": rate, "ttft": first, "tpot": output_time(times, asked), **_queue(pool)}
+        return {"rate": rate, "ttft": first, "tpot": workers.output_time(times, asked), **_queue(pool)}
     if shape.role == "prefill":
-        sent = transfer_time(model, asked, Bytes(0.0, CACHE_BYTES[shape.cache]), link)
-        first = own_first_token_time(times.prefill + longer, engine) * file.matching.ttft + sent
-        uneven = unevenness([(share, own.slowest_stage) for share, _, own in parts])
-        pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 6, uneven, none)
-        return {"rate": prefill_rate(times, batch) * file.matching.prefill, "ttft": first, "tpot": 0.0, **_queue(pool)}
+        sent = workers.transfer_time(model, asked, workers.Bytes(0.0, CACHE_BYTES[shape.cache]), link)
+        first = workers.own_first_token_time(times.prefill + longer, engine) * file.matching.ttft + sent
+        uneven = workers.unevenness([(share, own.slowest_stage) for share, _, own in parts])
+        pool = workers.Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 6, uneven, none)
+        return {"rate": workers.prefill_rate(times, batch) * file.matching.prefill, "ttft": first, "tpot": 0.0, **_queue(pool)}
     steps = none + (asked.output - 1.0) / times.accepted
-    uneven = none + unevenness([(share, none + (item.output - 1.0)) for share, item, _ in parts])
-    pool = Pool(worker.group, *(none,) * 4, steps, *(times.decode,) * 3, none, none, uneven, none, none + times.accepted)
+    uneven = none + workers.unevenness([(share, none + (item.output - 1.0)) for share, item, _ in parts])
+    pool = workers.Pool(worker.group, *(none,) * 4, steps, *(times.decode,) * 3, none, none, uneven, none, none + times.accepted)
     token = times.decode / times.accepted
-    return {"rate": decode_rate(times, batch, asked) * file.matching.decode, "ttft": 0.0, "tpot": token, **_queue(pool)}
+    return {"rate": workers.decode_rate(times, batch, asked) * file.matching.decode, "ttft": 0.0, "tpot": token, **_queue(pool)}
 
 
-_QUEUE: Final = tuple(Pool.__dataclass_fields__)
+_QUEUE: Final = tuple(workers.Pool.__dataclass_fields__)
 
 
-def _queue(pool: Pool) -> dict[str, Real]:
+def _queue(pool: workers.Pool) -> dict[str, Real]:
     return {name: getattr(pool, name) for name in _QUEUE}
 
 
@@ -414,7 +395,9 @@ def latencies_at(level: str, offer: Offer, copies: int, rate: float) -> tuple[fl
     token = token_time_beyond(loads, _known(copies), rate, beyond) if loads else 0.0
     if offer.shape.role == "decode" and loads and share_beyond(loads, loads.slots - 1, _known(copies), rate) <= 0.5 * share:
         return 0.0, token
-    first = first_token_beyond(Pool(*map(np.float64, offer.queue)), np.float64(copies), np.float64(rate / _group_of(offer.shape)), share)
+    first = workers.first_token_beyond(
+        workers.Pool(*map(np.float64, offer.queue)), np.float64(copies), np.float64(rate / _group_of(offer.shape)), share
+    )
     return float(first), token
 
 
@@ -437,7 +420,7 @@ def units_within(level: Level, ttft: float, tpot: float, offer: Offer, copies: I
         top = np.array(each, np.int64)[powers]
     if offer.shape.role == "decode":
         return top
-    return units_until_first(level, ttft, offer.shape, Pool(*map(np.float64, offer.queue)), copies.astype(np.float64), top)
+    return units_until_first(level, ttft, offer.shape, workers.Pool(*map(np.float64, offer.queue)), copies.astype(np.float64), top)
 
 
 def _units_in_flight(level: Level, ttft: float, tpot: float, offer: Offer, copies: int) -> int:
@@ -459,13 +442,13 @@ def _units_in_flight(level: Level, ttft: float, tpot: float, offer: Offer, copie
     return high
 
 
-def units_until_first(level: Level, ttft: float, shape: Shape, pool: Pool, copies: Array, top: Ints, least: Ints | int = 0) -> Ints:
+def units_until_first(level: Level, ttft: float, shape: Shape, pool: workers.Pool, copies: Array, top: Ints, least: Ints | int = 0) -> Ints:
     """Units with which the time to first token holds, of pools of one role and batch, up to a rate of each; with a `least` width an upper
     bound that near."""
     share = BEYOND[level][0]
     low, high, middle = np.zeros(top.shape, np.int64), top, top
     while (low + least < high).any():
-        within = np.asarray(first_token_beyond(pool, copies, middle / UNITS / _group_of(shape), share)) <= ttft
+        within = np.asarray(workers.first_token_beyond(pool, copies, middle / UNITS / _group_of(shape), share)) <= ttft
         low, high = np.where(within, middle, low), np.where(within, high, middle - 1)
         middle = high - (high - low) // 2
     return high
@@ -501,6 +484,8 @@ def floors(question: ServingQuestion) -> dict[str, float]:
         for weights in kind.options.weights:
             for tensor in kind.options.tensor:
                 split = Split(np.float64(tensor), np.float64(1.0))
-                best = min(best, float(streaming_floor(question.model, split, Bytes(WEIGHT_BYTES[weights], 0.0), kind.hardware)))
+                best = min(
+                    best, float(workers.streaming_floor(question.model, split, workers.Bytes(WEIGHT_BYTES[weights], 0.0), kind.hardware))
+                )
     drafts = question.file.speculation
     return {"tpot": best / max((1.0, *drafts.accepted.values()) if drafts else (1.0,))}

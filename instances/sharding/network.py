@@ -15,26 +15,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Ints
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.kernels.sharded import (
-    Kind,
-    Lay,
-    Manner,
-    MeshAxis,
-    Move,
-    Way,
-    edge_time,
-    gives,
-    gradients_lay,
-    kinds,
-    mesh_axes,
-    network,
-    operator_times,
-    resharding,
-    share,
-    update_time,
-    ways,
-    weights_lay,
-)
+from crossopt.crossflow.kernels import sharded
+from crossopt.crossflow.kernels.sharded import kinds, ways
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.sharding.problem import GREATEST_SUM, Problem, greatest_sum, offsets_of
 
@@ -42,7 +24,7 @@ BELONGINGS = ("weights", "gradients", "optimizer")
 """What the nodes of an operator with weights are called, after its name."""
 _NANOSECONDS = 1e9
 
-Option = Way | Lay
+Option = sharded.Way | sharded.Lay
 """Of an operator the way it runs, of what belongs to weights the way it lies."""
 
 
@@ -85,7 +67,7 @@ class _Graph:
 class _Weights:
     """What belongs to the weights of a kind of operator."""
 
-    lays: tuple[Lay, ...]
+    lays: tuple[sharded.Lay, ...]
     parts: Mapping[str, tuple[Ints, Ints]]
     """Costs and bytes of each belonging, with each layout."""
     moves: tuple[Ints, ...]
@@ -98,13 +80,13 @@ class _Mesh:
 
     model: Transformer
     hardware: Hardware
-    axes: tuple[MeshAxis, ...]
-    kinds: Mapping[str, Kind]
-    ways: Mapping[str, tuple[Way, ...]]
+    axes: tuple[sharded.MeshAxis, ...]
+    kinds: Mapping[str, sharded.Kind]
+    ways: Mapping[str, tuple[sharded.Way, ...]]
     times: Mapping[str, Ints]
     sizes: Mapping[str, Ints]
     """Bytes of an output, of each way."""
-    move: Move
+    move: sharded.Move
     known: dict[tuple[str, str], Ints] = field(default_factory=dict)
     known_of_weights: dict[str, _Weights] = field(default_factory=dict)
 
@@ -114,8 +96,8 @@ def network_problem(model: Transformer, hardware: Hardware, sizes: Sequence[int]
     if model.experts > 1 or model.latent or model.parallel_blocks or not model.all_trained:
         beside = "nor such with latents, parallel blocks, adapters or frozen layers"
         raise ValueError(f"networks with experts are not split operator by operator, {beside} (give a dense one)")
-    mesh = _mesh(model, hardware, mesh_axes(sizes, level_sizes))
-    graph, steps, places = _Graph(), list(network(model)), {}
+    mesh = _mesh(model, hardware, sharded.mesh_axes(sizes, level_sizes))
+    graph, steps, places = _Graph(), list(sharded.network(model)), {}
     for time, (name, kind, before) in enumerate(steps):
         places[name] = here = len(graph.rows)
         graph.rows.append(_Row(name, kind, mesh.ways[kind], mesh.times[kind], mesh.sizes[kind], time, 2 * len(steps) - time))
@@ -132,12 +114,12 @@ def network_problem(model: Transformer, hardware: Hardware, sizes: Sequence[int]
     )
 
 
-def _mesh(model: Transformer, hardware: Hardware, axes: tuple[MeshAxis, ...]) -> _Mesh:
+def _mesh(model: Transformer, hardware: Hardware, axes: tuple[sharded.MeshAxis, ...]) -> _Mesh:
     found = kinds(model)
     offered = {name: ways(kind, model, axes) for name, kind in found.items()}
-    move = resharding(axes, hardware.links)
-    times = {name: _nanoseconds(operator_times(kind, offered[name], model, hardware, axes, move)) for name, kind in found.items()}
-    sizes = {name: _bytes([kind.output * share(gives(way), axes) for way in offered[name]]) for name, kind in found.items()}
+    move = sharded.resharding(axes, hardware.links)
+    times = {name: _nanoseconds(sharded.operator_times(kind, offered[name], model, hardware, axes, move)) for name, kind in found.items()}
+    sizes = {name: _bytes([kind.output * sharded.share(sharded.gives(way), axes) for way in offered[name]]) for name, kind in found.items()}
     return _Mesh(model, hardware, axes, found, offered, times, sizes, move)
 
 
@@ -146,7 +128,7 @@ def _between(before: str, after: str, mesh: _Mesh) -> Ints:
     if (before, after) not in mesh.known:
         size = mesh.kinds[before].output
         mesh.known[before, after] = _nanoseconds(
-            [[edge_time(size, given, taken, mesh.move) for taken in mesh.ways[after]] for given in mesh.ways[before]]
+            [[sharded.edge_time(size, given, taken, mesh.move) for taken in mesh.ways[after]] for given in mesh.ways[before]]
         )
     return mesh.known[before, after]
 
@@ -167,21 +149,21 @@ def _add_weights(graph: _Graph, operator: int, first: int, last: int, mesh: _Mes
 def _weights_of(name: str, mesh: _Mesh) -> _Weights:
     """The weights of every operator of a kind."""
     kind, model = mesh.kinds[name], mesh.model
-    lays: tuple[Lay, ...] = tuple(product(("whole", "feature"), repeat=len(mesh.axes)))
-    parts = [share(lay, mesh.axes) for lay in lays]
+    lays: tuple[sharded.Lay, ...] = tuple(product(("whole", "feature"), repeat=len(mesh.axes)))
+    parts = [sharded.share(lay, mesh.axes) for lay in lays]
     sizes = zip(BELONGINGS, (model.weight_bytes, model.gradient_bytes, model.optimizer_bytes), strict=True)
     usages = {belonging: _bytes([size * kind.weights * part for part in parts]) for belonging, size in sizes}
     costs = dict.fromkeys(BELONGINGS, np.zeros(len(lays), np.int64))
-    costs["optimizer"] = _nanoseconds([update_time(kind, part, model, mesh.hardware) for part in parts])
+    costs["optimizer"] = _nanoseconds([sharded.update_time(kind, part, model, mesh.hardware) for part in parts])
     both = {belonging: (costs[belonging], usages[belonging]) for belonging in BELONGINGS}
     return _Weights(lays, both, _moves_of_weights(name, lays, mesh))
 
 
-def _moves_of_weights(name: str, lays: Sequence[Lay], mesh: _Mesh) -> tuple[Ints, ...]:
+def _moves_of_weights(name: str, lays: Sequence[sharded.Lay], mesh: _Mesh) -> tuple[Ints, ...]:
     """Costs of gathering weights, summing gradients, handing these to the optimizer, and publishing updated weights."""
     kind, move = mesh.kinds[name], mesh.move
     weights, gradients = mesh.model.weight_bytes * kind.weights, mesh.model.gradient_bytes * kind.weights
-    needed, left = zip(*((weights_lay(way), gradients_lay(way)) for way in mesh.ways[name]), strict=True)
+    needed, left = zip(*((sharded.weights_lay(way), sharded.gradients_lay(way)) for way in mesh.ways[name]), strict=True)
     return (
         _nanoseconds([[2.0 * move(weights, lay, each) for lay in lays] for each in needed]),
         _nanoseconds([[move(gradients, each, lay) for lay in lays] for each in left]),
@@ -190,7 +172,7 @@ def _moves_of_weights(name: str, lays: Sequence[Lay], mesh: _Mesh) -> tuple[Ints
     )
 
 
-def _rules(graph: _Graph, axes: Sequence[MeshAxis]) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _rules(graph: _Graph, axes: Sequence[sharded.MeshAxis]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Megatron-LM's plans: each axis is for tensors or for data; with or without sequence parallelism; ZeRO 0 (nothing but the plan), 1
     (optimizer), 2 (gradients too) or 3 (weights too)."""
     offered = {row.kind: list(row.options) for row in graph.rows}
@@ -203,12 +185,12 @@ def _rules(graph: _Graph, axes: Sequence[MeshAxis]) -> Iterator[tuple[str, tuple
                     yield _rule_name(roles, scattered, zero, axes), tuple(found[row.kind] for row in graph.rows)
 
 
-def _rule_name(roles: Sequence[str], scattered: bool, zero: int, axes: Sequence[MeshAxis]) -> str:
+def _rule_name(roles: Sequence[str], scattered: bool, zero: int, axes: Sequence[sharded.MeshAxis]) -> str:
     degrees = [f"{role} {axis.ranks}" for role, axis in zip(roles, axes, strict=True)]
     return " · ".join([*degrees, *(["sequence parallel"] if scattered else []), *([f"ZeRO-{zero}"] if zero else [])])
 
 
-_TENSOR: dict[str, tuple[Manner, Manner]] = {
+_TENSOR: dict[str, tuple[sharded.Manner, sharded.Manner]] = {
     "embedding": ("summed", "scattered"),
     "norm": ("whole", "sequence"),
     "queries, keys, values": ("columns", "columns"),

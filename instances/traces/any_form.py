@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 from crossopt.crossflow.traces import SPAN_ENDS, graph_of
 from crossopt.instances.files.careful import LOOKED_AT, TRACE, is_result, refusal
 from crossopt.instances.files.units import quoted
+from crossopt.instances.traces import kineto
 from crossopt.instances.traces.chakra import chakra_in, chakra_json_in, imported_chakra, is_chakra
 from crossopt.instances.traces.graph_file import (
     FULL_WINDOW,
@@ -21,18 +22,6 @@ from crossopt.instances.traces.graph_file import (
     refuse,
     refuse_cycle,
     trace_in,
-)
-from crossopt.instances.traces.kineto import (
-    DEVICE_GAP,
-    Building,
-    Early,
-    behind_launches,
-    building_of,
-    events_in,
-    from_zero,
-    graph_in,
-    is_kineto,
-    is_twice,
 )
 
 # --- host traces of PyTorch -----------------------------------------------------------------------------------------------------------
@@ -143,22 +132,22 @@ KINETO = "Kineto"
 
 def imported_kineto(path: Path, document: Any, window: Window = FULL_WINDOW) -> Imported:  # noqa: ANN401 - JSON as it is
     """The trace, or what of it is in the window; an InstanceError with every fault."""
-    given = events_in(path, document, window)
-    if is_twice(given):
+    given = kineto.events_in(path, document, window)
+    if kineto.is_twice(given):
         refuse(path, "each of its events is in it twice, so that all would count twice (take one of the files that it was joined from)")
-    events, early = behind_launches(given)
-    events = from_zero(events)
-    building = building_of(events)
+    events, early = kineto.behind_launches(given)
+    events = kineto.from_zero(events)
+    building = kineto.building_of(events)
     if sum(operation[3] for operation in building.operations) >= SPAN_ENDS:
         refuse(path, f"its times sum to more than {SPAN_ENDS // 10**9} s (trace fewer steps)")
-    graph = graph_in(building)
+    graph = kineto.graph_in(building)
     refuse_cycle(graph, str(path))
     source = path.name if events.rank is None else f"{path.name}, rank {events.rank}"
     source += "" if window.step is None else f", step {window.step}"
     return Imported(Trace(graph, source, events.span), KINETO, tuple(_remarks(building, early)), events.rank)
 
 
-def _remarks(building: Building, moved: Early) -> list[str]:
+def _remarks(building: kineto.Building, moved: kineto.Early) -> list[str]:
     remarks, works, left = list[str](), building.events.work, building.events.before
     step, span = building.events.step, building.events.span
     if step is not None and span > step.end:
@@ -188,7 +177,7 @@ def _remarks(building: Building, moved: Early) -> list[str]:
         remarks.append(f"{count_text(building.inferred, 'wait', 'waits')} across streams inferred from times, as the trace names no event")
     if building.handed:
         remarks.append(f"{count_text(building.handed, 'gap is a wait', 'gaps are waits')} of a thread for that of autograd")
-    gaps = [operation[3] for operation in building.operations if operation[:2] == (DEVICE_GAP, "gap")]
+    gaps = [operation[3] for operation in building.operations if operation[:2] == (kineto.DEVICE_GAP, "gap")]
     if gaps:
         remarks.append(
             f"{count_text(len(gaps), 'gap', 'gaps')} on streams that neither a launch nor other work explains, "
@@ -219,7 +208,7 @@ def _read(path: Path, window: Window) -> Imported:
             _refuse_unknown(path, data)
         return imported_chakra(path, chakra_in(path, data), "Chakra")
     document = json_in(path, data)
-    if is_kineto(document):
+    if kineto.is_kineto(document):
         return imported_kineto(path, document, window)
     if is_host_trace(document):
         return imported_host(path, document)

@@ -13,18 +13,8 @@ from pathlib import Path
 
 from crossopt.instances.files.saved import naming, write_atomically
 from crossopt.reports.commands.console import check_target, usage
+from crossopt.solvers.grading import classes
 from crossopt.solvers.grading.assignments.expert import question
-from crossopt.solvers.grading.classes import (
-    Asking,
-    Class,
-    ClassError,
-    Graded,
-    autograder,
-    find_class,
-    find_similar,
-    grade_class,
-    read_roster,
-)
 from crossopt.solvers.grading.grade import ASSIGNMENTS, LAB, SOLUTIONS, TOLD_LESS, assignment_named, graded, notebook_of
 from crossopt.solvers.grading.marks import BESIDE, HANDOUTS, PRACTICE, Assignment, Grade, Mark, seed_of
 from crossopt.solvers.grading.walls import exposed, missing, unable
@@ -195,13 +185,13 @@ def _grade_class(options: argparse.Namespace) -> int:
         check_target(target)
     _check_walls(options.unconfined)
     try:
-        found = find_class(folder, options.roster, _assignment(options.only) if options.only else None)
-    except ClassError as error:
+        found = classes.find_class(folder, options.roster, _assignment(options.only) if options.only else None)
+    except classes.ClassError as error:
         usage(str(error))
-    asking = Asking(_hidden_seed(options), not options.unconfined, options.jobs or os.cpu_count() or 1)
+    asking = classes.Asking(_hidden_seed(options), not options.unconfined, options.jobs or os.cpu_count() or 1)
     journal = options.out.with_name(f"{options.out.name}.journal")
     grades: dict[str, dict[str, Grade]] = {}
-    for row in grade_class(found.handed, asking, journal, _progress):
+    for row in classes.grade_class(found.handed, asking, journal, _progress):
         grades.setdefault(row.handed.student, {})[row.grade.assignment] = row.grade
     write_atomically(options.out, class_csv(found.students, grades))
     _write_more(options, found, grades)
@@ -211,13 +201,13 @@ def _grade_class(options: argparse.Namespace) -> int:
     return _GRADED
 
 
-def _progress(done: int, of: int, row: Graded) -> None:
+def _progress(done: int, of: int, row: classes.Graded) -> None:
     sys.stderr.write(
         f"{done} of {of}  {row.handed.student}  {row.grade.assignment}  {row.grade.points:g}{' !' if row.grade.refused else ''}\n"
     )
 
 
-def _write_more(options: argparse.Namespace, found: Class, grades: dict[str, dict[str, Grade]]) -> None:
+def _write_more(options: argparse.Namespace, found: classes.Class, grades: dict[str, dict[str, Grade]]) -> None:
     """Feedback, the programs that are alike, and the board, where they are asked for."""
     if options.feedback:
         for student, own in grades.items():
@@ -226,7 +216,7 @@ def _write_more(options: argparse.Namespace, found: Class, grades: dict[str, dic
             for name, grade in own.items():
                 write_atomically(directory / f"{name}.txt", FORMATS["text"](grade))
     if options.similar:
-        pairs = [(p.assignment, p.first, p.second, f"{p.share:.2f}", str(p.prints)) for p in find_similar(found.handed)]
+        pairs = [(p.assignment, p.first, p.second, f"{p.share:.2f}", str(p.prints)) for p in classes.find_similar(found.handed)]
         write_atomically(options.similar, table_csv([("assignment", "student", "other", "share", "fingerprints"), *pairs]))
     if options.board:
         above = {student: grade.above for student, own in grades.items() for grade in own.values() if grade.above is not None}
@@ -261,8 +251,8 @@ def _release_all(options: argparse.Namespace) -> int:
     if not target.absolute().parent.is_dir():
         usage(f"{target}: there is no folder {target.parent} (make it first)")
     try:
-        students = read_roster(options.roster) if options.roster else ()
-    except ClassError as error:
+        students = classes.read_roster(options.roster) if options.roster else ()
+    except classes.ClassError as error:
         usage(str(error))
     _release(target, {student: question(seed_of(_seed_of(options), student)) for student in students})
     also = f", and a question of assignment 8 for each of {len(students)} students" if students else ""
@@ -275,7 +265,7 @@ def _gradescope(options: argparse.Namespace) -> int:
         usage("course gradescope: name a .zip and what it grades, such as autograder.zip --assignment 2")
     check_target(options.target)
     task = _assignment(options.only)
-    options.target.write_bytes(autograder(task, _hidden_seed(options), options.unconfined))
+    options.target.write_bytes(classes.autograder(task, _hidden_seed(options), options.unconfined))
     sys.stdout.write(f"{options.target}: an autograder of {task.name} for Gradescope, which holds the word that cases are drawn from\n")
     return _GRADED
 

@@ -18,16 +18,8 @@ from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_given
+from crossopt.reports.commands import networks
 from crossopt.reports.commands.console import INTERRUPTS, check_target, code_of, graph_beside, seconds_of, usage
-from crossopt.reports.commands.networks import (
-    USUAL_LIMIT,
-    Written,
-    answer_written,
-    check_targets,
-    lengths_of,
-    read_network,
-    result_written,
-)
 from crossopt.reports.commands.progress import notes_on
 from crossopt.solvers.answer import Limits, Progress
 from crossopt.solvers.family import engine_of, family_of
@@ -42,14 +34,14 @@ _OPTIONS = {"graph.hardware": "--devices", "graph.precision": "--precision", "gr
 
 def place(options: Namespace) -> int:
     """Answer, print and write; the exit code is that of `solve`."""
-    check_targets(options)
+    networks.check_targets(options)
     written, question = question_written(options)
-    return answer_written(options, KIND, "ms", written, question)
+    return networks.answer_written(options, KIND, "ms", written, question)
 
 
-def question_written(options: Namespace) -> tuple[Written, PlacementQuestion]:
+def question_written(options: Namespace) -> tuple[networks.Written, PlacementQuestion]:
     """The question as files, and as it is read."""
-    graph = graph_text(read_network(options.model, lengths_of(options.settings)))
+    graph = graph_text(networks.read_network(options.model, networks.lengths_of(options.settings)))
     graph_file = graph_beside(options.save or options.model).name
     try:
         text = "\n".join(_lines(options, graph_file)) + "\n"
@@ -59,7 +51,7 @@ def question_written(options: Namespace) -> tuple[Written, PlacementQuestion]:
         question: PlacementQuestion = read_given(text, KIND, files=Files(Path(), {graph_file: graph}))
     except InstanceError as error:
         usage("; ".join(dict.fromkeys(f"{_option(fault.path)}: {fault.message}" for fault in error.faults)))
-    return Written(text, graph_file, graph), question
+    return networks.Written(text, graph_file, graph), question
 
 
 def _option(path: str) -> str:
@@ -94,16 +86,16 @@ _MEMORY_OPTIONS = {"graph": "MODEL", "hardware": "--hardware", "budget_share": "
 
 def checkpoint(options: Namespace) -> int:
     """Answer, print and write; the exit code is that of `solve`."""
-    check_targets(options)
+    networks.check_targets(options)
     check_target(options.policy, "--policy")
-    lengths, known, seconds, began, ended = lengths_of(options.settings), None, None, monotonic(), False
+    lengths, known, seconds, began, ended = networks.lengths_of(options.settings), None, None, monotonic(), False
     if options.time_limit:
         seconds = seconds_of(options.time_limit)
     if options.largest is not None:
         lengths[options.largest], known, ended = _largest(options, lengths, _SEEKING if seconds is None else seconds * _OF_LENGTHS)
-    left = USUAL_LIMIT if seconds is None else max(seconds - (monotonic() - began), 0.0)
+    left = networks.USUAL_LIMIT if seconds is None else max(seconds - (monotonic() - began), 0.0)
     written, question = memory_question(options, lengths)
-    result = result_written(options, KIND_OF_MEMORY, "s", written, question, left, known, monotonic() - began if ended else None)
+    result = networks.result_written(options, KIND_OF_MEMORY, "s", written, question, left, known, monotonic() - began if ended else None)
     if options.policy is not None and result.answer is not None:
         from crossopt.reports.launching.checkpointing import policy_text  # noqa: PLC0415 - of this option alone
 
@@ -201,9 +193,9 @@ def _fits(question: MemoryQuestion, shorter: MemoryQuestion, order: tuple[int, .
     return question.graph.inputs == shorter.graph.inputs and peak_of(question.graph, order) <= question.budget
 
 
-def memory_question(options: Namespace, lengths: dict[str, int]) -> tuple[Written, MemoryQuestion]:
+def memory_question(options: Namespace, lengths: dict[str, int]) -> tuple[networks.Written, MemoryQuestion]:
     """The question as files, and as it is read."""
-    graph = graph_text(read_network(options.model, lengths))
+    graph = graph_text(networks.read_network(options.model, lengths))
     graph_file = graph_beside(options.save or options.model).name
     try:
         text = "\n".join(_memory_lines(options, graph_file)) + "\n"
@@ -213,7 +205,7 @@ def memory_question(options: Namespace, lengths: dict[str, int]) -> tuple[Writte
         question: MemoryQuestion = read_given(text, KIND_OF_MEMORY, files=Files(Path(), {graph_file: graph}))
     except InstanceError as error:
         usage("; ".join(dict.fromkeys(f"{_MEMORY_OPTIONS.get(fault.path, f'--{fault.path}')}: {fault.message}" for fault in error.faults)))
-    return Written(text, graph_file, graph), question
+    return networks.Written(text, graph_file, graph), question
 
 
 def _memory_lines(options: Namespace, graph_file: str) -> Iterator[str]:

@@ -37,19 +37,8 @@ from crossopt.reports.sheets.amounts import several, with_unit
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.family import family_of
-from crossopt.solvers.sweeps.asking import (
-    Reader,
-    Standing,
-    Tally,
-    Unanswered,
-    ask,
-    in_shard,
-    is_left,
-    mark_of,
-    standings,
-    strange_names,
-    tally,
-)
+from crossopt.solvers.sweeps import asking
+from crossopt.solvers.sweeps.asking import standings
 from crossopt.solvers.sweeps.leases import Worker, clear, leased_runs
 from crossopt.solvers.sweeps.listed import Listed, listed_faults, name_faults
 from crossopt.solvers.sweeps.store import RESULTS, STUDY, all_kept, known, listing, result_of
@@ -71,7 +60,7 @@ def study_in(path: Path) -> StudyText:
     found = question_path(path)
     if found.is_file() and kind_of_file(found) != "study":
         usage(f"{path}: a sweep asks the questions of a study, and this is one question (`crossopt solve {path}` answers it)")
-    return read_study(found, strange_names, MOST_SWEPT)
+    return read_study(found, asking.strange_names, MOST_SWEPT)
 
 
 @dataclass(slots=True)
@@ -95,7 +84,7 @@ def answer(options: Namespace, path: Path, memory: int | None, begun: list[Worke
         usage("--memory: with --dask the cluster limits its processes (leave it out)")
     study, limit = study_in(path), None if options.time_limit is None else seconds_of(options.time_limit)
     if options.dry_run:
-        return _say_what_is_left(options, ask(study, tuple(options.settings), limit))
+        return _say_what_is_left(options, asking.ask(study, tuple(options.settings), limit))
     crew = Supervisor(folder, workers, memory, kinds, crew=begun)
     try:
         return _answer(options, study, limit, crew)
@@ -104,10 +93,10 @@ def answer(options: Namespace, path: Path, memory: int | None, begun: list[Worke
 
 
 def _say_what_is_left(options: Namespace, sweep: Listed) -> int:
-    keys = [row.key for row in sweep.rows if in_shard(row.key, options.shard)]
-    missing = dict.fromkeys(keys, Standing("not asked"))
+    keys = [row.key for row in sweep.rows if asking.in_shard(row.key, options.shard)]
+    missing = dict.fromkeys(keys, asking.Standing("not asked"))
     before = standings(options.store, sweep, set(keys)) if options.store else missing
-    left = {key for key in keys if is_left(before[key], options.retry or ())}
+    left = {key for key in keys if asking.is_left(before[key], options.retry or ())}
     sys.stdout.write(fitted(_dry_text(sweep, keys, before, left)))
     return ANSWERED
 
@@ -115,8 +104,10 @@ def _say_what_is_left(options: Namespace, sweep: Listed) -> int:
 def _answer(options: Namespace, study: StudyText, limit: float | None, crew: Supervisor) -> int:
     """Have what is left answered, and say what came of all; questions are read where they are to be asked, or are others than before."""
     began, folder, settings, wish = monotonic(), crew.folder, tuple(options.settings), _Wish()
-    mark = mark_of(study, settings, limit)
-    unanswered = Unanswered(folder, Reader(study, settings, limit), mark, known(folder, mark), options.shard, options.retry or ())
+    mark = asking.mark_of(study, settings, limit)
+    unanswered = asking.Unanswered(
+        folder, asking.Reader(study, settings, limit), mark, known(folder, mark), options.shard, options.retry or ()
+    )
     jobs = unanswered.jobs()
     first = next((job for job in jobs if job), None)
     if first is not None:
@@ -136,7 +127,7 @@ def _answer(options: Namespace, study: StudyText, limit: float | None, crew: Sup
         return ENDED_EARLY
     keys = unanswered.keys(full_list)
     now = unanswered.before if first is None else standings(folder, full_list, set(keys))
-    found = tally(keys, now)
+    found = asking.tally(keys, now)
     lines = [f"{folder}: {full_list.title}", *tally_text(len(full_list.points), found)]
     lines.append("  nothing was left to ask" if first is None else f"  {asked_now}")
     lines += [*failures_text(full_list, keys, now), *remedies_text(folder, found), f"  `crossopt sweep table {folder}` has each of them"]
@@ -172,7 +163,7 @@ def _stop_requests(wish: _Wish) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _dry_text(sweep: Listed, keys: Sequence[str], before: dict[str, Standing], left: set[str]) -> str:
+def _dry_text(sweep: Listed, keys: Sequence[str], before: dict[str, asking.Standing], left: set[str]) -> str:
     done = sum(standing.state != "not asked" for standing in before.values())
     twice = len(keys) - len(set(keys))
     lines = [f"{sweep.title}: {several(len(sweep.points), 'point')}, {several(len(keys), 'run')}"]
@@ -191,7 +182,7 @@ def _cores() -> int:
 # --- in lines ----------------------------------------------------------------------------------------------------------------------------
 
 
-def code_of_sweep(found: Tally) -> int:
+def code_of_sweep(found: asking.Tally) -> int:
     """The exit code: what is left counts before what failed, and that before what an engine that proves left without a proof."""
     if found.left:
         return ENDED_EARLY
@@ -200,7 +191,7 @@ def code_of_sweep(found: Tally) -> int:
     return UNPROVED if found.open else ANSWERED
 
 
-def tally_text(points: int, found: Tally) -> Iterator[str]:
+def tally_text(points: int, found: asking.Tally) -> Iterator[str]:
     """How many runs there are, and what they have come to."""
     twice = f", {found.runs - found.keys:,} of which repeat another run" if found.keys < found.runs else ""
     parts = [f"{found.answered:,} answered"]
@@ -218,7 +209,7 @@ def tally_text(points: int, found: Tally) -> Iterator[str]:
     yield from wrapped("  ", f"of those answered {found.proved:,} proved{none}{open_}{late}{gap}{ruled}")
 
 
-def remedies_text(folder: Path, found: Tally) -> Iterator[str]:
+def remedies_text(folder: Path, found: asking.Tally) -> Iterator[str]:
     """What asks what is left, and what failed, FILE being the study."""
     again = f"`crossopt sweep FILE --store {folder}"
     if found.left:
@@ -227,14 +218,14 @@ def remedies_text(folder: Path, found: Tally) -> Iterator[str]:
         yield from wrapped("  ", f"{again} --retry failed` asks {'these' if found.left == 0 else 'what failed'} again")
 
 
-def _early_text(folder: Path, reader: Reader, status: str) -> str:
+def _early_text(folder: Path, reader: asking.Reader, status: str) -> str:
     """What is said where the end was asked for before all questions were read."""
     read = f"{reader.done:,} of {reader.count:,} points were read before it ended; {status}, and the others are unknown"
     again = f"`crossopt sweep FILE --store {folder}` goes on"
     return "\n".join([f"{folder}: {reader.study.file.title}", *wrapped("  ", read), *wrapped("  ", again)]) + "\n"
 
 
-def failures_text(sweep: Listed, keys: Sequence[str], standings: dict[str, Standing]) -> Iterator[str]:
+def failures_text(sweep: Listed, keys: Sequence[str], standings: dict[str, asking.Standing]) -> Iterator[str]:
     """What failed, and why; and files that were not used."""
     among, seen, failures = set(keys), set[str](), 0
     for row in sweep.rows:
@@ -279,7 +270,7 @@ def status(options: Namespace, folder: Path) -> int:
     listed = listing(folder)
     now, (alive, over) = standings(folder, listed), leased_runs(folder)
     keys = [row.key for row in listed.rows]
-    found = tally(keys, now)
+    found = asking.tally(keys, now)
     lines = [f"{folder}: {listed.title}", *tally_text(len(listed.points), found)]
     lines += [f"  {len(alive):,} being answered now"] if alive else []
     lines += [f"  {len(over):,} were being answered when their process ended"] if over else []
@@ -324,7 +315,7 @@ def table(options: Namespace, folder: Path) -> int:
 
 
 def _page(folder: Path, listed: Listed, cells: Cells) -> str:
-    return swept_page(listed, cells, tally([row.key for row in listed.rows], standings(folder, listed)))
+    return swept_page(listed, cells, asking.tally([row.key for row in listed.rows], standings(folder, listed)))
 
 
 def _chosen(cells: Cells, names: str) -> Cells:
@@ -404,7 +395,7 @@ def script(options: Namespace, path: Path) -> int:
     if options.store is None:
         usage("--store: name a folder for the results that all machines of the cluster share (`--store /shared/runs`)")
     check_target(options.out)
-    study, shards = read_study(question_path(path), strange_names, MOST_SWEPT), options.shards or _SHARDS
+    study, shards = read_study(question_path(path), asking.strange_names, MOST_SWEPT), options.shards or _SHARDS
     given = (("--time-limit", options.time_limit), ("--memory", options.memory), ("--retry", ",".join(options.retry or ()) or None))
     settings = tuple(("--set", setting) for setting in options.settings)
     more = "".join(f" {flag} {quote(value)}" for flag, value in (*given, *settings) if value is not None)
@@ -445,7 +436,7 @@ where <span id="where"></span> <label>filter <input id="words" size="14"></label
 <div id="drawn"></div>"""
 
 
-def swept_page(listed: Listed, cells: Cells, found: Tally) -> str:
+def swept_page(listed: Listed, cells: Cells, found: asking.Tally) -> str:
     """The page, which claims nothing about runs that were not asked."""
     axes = _axes(listed, cells)
     parts = [f"{found.proved:,} of {found.runs:,} runs are proved"]

@@ -6,21 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from crossopt.reports.drawing.svg import (
-    WIDTH,
-    Titles,
-    box,
-    curve,
-    fitted,
-    hue,
-    letter,
-    line,
-    picture,
-    shortened,
-    text_line,
-    widest,
-    width_of,
-)
+from crossopt.reports.drawing import svg
 
 # A directed graph drawn in layers: every arc leads down, and groups of nodes have colours and numbers.
 #
@@ -75,7 +61,7 @@ def layers_of(count: int, arcs: Arcs) -> list[int]:
     return layer
 
 
-def drawn(titles: Titles, graph: Graph) -> str:
+def drawn(titles: svg.Titles, graph: Graph) -> str:
     """The picture."""
     layer = layers_of(len(graph.groups), graph.arcs)
     rows = ordered(layer, graph.arcs)
@@ -86,7 +72,7 @@ def drawn(titles: Titles, graph: Graph) -> str:
     positions = _positions(strips, cell, step, titles.width)
     height = max(len(strip) for strip in strips) * step + 8.0
     body = [*_arcs(graph, layer, positions, look.bow), *_nodes(graph, positions, half)]
-    return picture(titles, height, body)
+    return svg.picture(titles, height, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +88,7 @@ class _Style:
 
 def _style(graph: Graph) -> _Style:
     """Small marks for numbers; where labels are words, wide boxes with room between them."""
-    label = max(width_of(text, 10.0) for text in graph.labels)
+    label = max(svg.width_of(text, 10.0) for text in graph.labels)
     if label <= _CELL - 8.0:
         return _Style(_CELL, _ROW, 1.5, 11.0, 11.0)
     half = label / 1.8 + 6.0
@@ -172,7 +158,7 @@ def _arcs(graph: Graph, layer: Sequence[int], positions: dict[int, tuple[float, 
     for kind, arcs in (("arc", inner), ("arc moved", outer)):
         for start, end in arcs:
             bow = 0.0 if layer[end] - layer[start] == 1 else clear + min(2.0 * (layer[end] - layer[start]), 16.0)
-            yield curve(positions[start], positions[end], kind, bow)
+            yield svg.curve(positions[start], positions[end], kind, bow)
 
 
 def _nodes(graph: Graph, positions: dict[int, tuple[float, float]], half: float) -> Iterator[str]:
@@ -180,9 +166,9 @@ def _nodes(graph: Graph, positions: dict[int, tuple[float, float]], half: float)
     for node, group in enumerate(graph.groups):
         x, y = positions[node]
         corner = tall if graph.round[node] else 3.0
-        yield box(x - half, y - tall, 2.0 * half, 2.0 * tall, f"{hue(group)} cut", corner, graph.tips[node] if graph.tips else "")
-        if width_of(graph.labels[node], 10.0) <= 2.0 * half:
-            yield text_line(x, y + 3.6, graph.labels[node], "on", "middle", 10.0)
+        yield svg.box(x - half, y - tall, 2.0 * half, 2.0 * tall, f"{svg.hue(group)} cut", corner, graph.tips[node] if graph.tips else "")
+        if svg.width_of(graph.labels[node], 10.0) <= 2.0 * half:
+            yield svg.text_line(x, y + 3.6, graph.labels[node], "on", "middle", 10.0)
 
 
 # A tree of exploration as a picture: one line a node, below its parent, with what was found there and what became of it.
@@ -235,7 +221,7 @@ class _Columns:
     width: float
 
 
-def tree_svg(nodes: Sequence[TreeNode], title: str, description: str, name: str = "tree", width: float = WIDTH) -> str:
+def tree_svg(nodes: Sequence[TreeNode], title: str, description: str, name: str = "tree", width: float = svg.WIDTH) -> str:
     """The picture; `name` is as no other picture of the page has it. A ValueError without a node, and where one comes before its parent."""
     if not nodes:
         raise ValueError("a tree has at least one node")
@@ -246,7 +232,7 @@ def tree_svg(nodes: Sequence[TreeNode], title: str, description: str, name: str 
     body = [*legend, *_branches(lines, columns, top)]
     for row, node_line in enumerate(lines):
         body += _tree_row(node_line, columns, top + row * _ROW, statuses)
-    return picture(Titles(name, title, description, width), top + len(lines) * _ROW + 2.0, body)
+    return svg.picture(svg.Titles(name, title, description, width), top + len(lines) * _ROW + 2.0, body)
 
 
 # --- which nodes ---------------------------------------------------------------------------------------------------------------------
@@ -308,16 +294,16 @@ def _left_out(nodes: Sequence[TreeNode], numbers: Sequence[int], depth: int, abo
 def _columns(lines: Sequence[_Line], width: float) -> _Columns:
     """Close to each other where labels are short; long ones leave room for the other columns."""
     indent = min(_INDENT, _DEEPEST / max(1.0, *(float(row.depth) for row in lines)))
-    status = min(widest(row.status for row in lines) + 1.0, width * _STATUS)
-    detail = min(widest(row.detail for row in lines) + 1.0, width * _DETAIL)
+    status = min(svg.widest(row.status for row in lines) + 1.0, width * _STATUS)
+    detail = min(svg.widest(row.detail for row in lines) + 1.0, width * _DETAIL)
     last = width - status - _TREE_GAP - detail
     rooms = [
-        (last + (0.0 if row.detail else detail + _TREE_GAP) - _TREE_GAP - _MARK - 6.0 - width_of(row.label), row)
+        (last + (0.0 if row.detail else detail + _TREE_GAP) - _TREE_GAP - _MARK - 6.0 - svg.width_of(row.label), row)
         for row in lines
         if row.status
     ]
     indent = max(_SLIGHT, min([indent, *(room / row.depth for room, row in rooms if row.depth)]))
-    ends = max(row.depth * indent + _MARK + 6.0 + width_of(row.label) * bool(row.status) for row in lines)
+    ends = max(row.depth * indent + _MARK + 6.0 + svg.width_of(row.label) * bool(row.status) for row in lines)
     start = min(ends + 2.0 * _TREE_GAP, last)
     return _Columns(indent, start, start + detail + _TREE_GAP, start + detail + _TREE_GAP + status, width)
 
@@ -326,11 +312,11 @@ def _legend(nodes: Sequence[TreeNode], statuses: Sequence[str], room: float) -> 
     """The letters of the statuses with how many nodes have each, in as many rows as they need, and where the tree begins."""
     counts, body, x, y = Counter(node.status for node in nodes), list[str](), 0.0, 4.0
     for index, status in enumerate(statuses):
-        text = fitted(f"{status} ({counts[status]:,})", room - _MARK - 6.0)
-        width = _MARK + 6.0 + width_of(text)
+        text = svg.fitted(f"{status} ({counts[status]:,})", room - _MARK - 6.0)
+        width = _MARK + 6.0 + svg.width_of(text)
         if x and x + width > room:
             x, y = 0.0, y + _ROW
-        body += [*_mark(x, y, index), text_line(x + _MARK + 6.0, y + 12.5, text, "m")]
+        body += [*_mark(x, y, index), svg.text_line(x + _MARK + 6.0, y + 12.5, text, "m")]
         x += width + _TREE_GAP
     return body, y + _ROW + 6.0
 
@@ -342,13 +328,13 @@ def _branches(lines: Sequence[_Line], columns: _Columns, top: float) -> Iterator
         if node_line.above is not None:
             x, y = (node_line.depth - 1) * columns.indent + _MARK / 2.0, top + row * _ROW + middle
             start = top + node_line.above * _ROW + middle + _MARK / 2.0
-            yield line([(x, start), (x, y), (node_line.depth * columns.indent, y)], "branch")
+            yield svg.line([(x, start), (x, y), (node_line.depth * columns.indent, y)], "branch")
 
 
 def _tree_row(node_line: _Line, columns: _Columns, top: float, statuses: Sequence[str]) -> Iterator[str]:
     x, y = node_line.depth * columns.indent, top + _ROW / 2.0 + 4.5
     if not node_line.status:
-        yield text_line(x + 4.0, y, fitted(node_line.label, columns.width - x - 4.0), "m")
+        yield svg.text_line(x + 4.0, y, svg.fitted(node_line.label, columns.width - x - 4.0), "m")
         return
     yield from _mark(
         x,
@@ -357,12 +343,14 @@ def _tree_row(node_line: _Line, columns: _Columns, top: float, statuses: Sequenc
         " · ".join(part for part in (node_line.label, node_line.detail, node_line.status) if part),
     )
     start = x + _MARK + 6.0
-    yield text_line(start, y, shortened(node_line.label, (columns.detail if node_line.detail else columns.status) - _TREE_GAP - start))
-    yield text_line(columns.detail, y, fitted(node_line.detail, columns.status - _TREE_GAP - columns.detail), "m n")
-    yield text_line(columns.status, y, fitted(node_line.status, columns.end - columns.status), "m")
+    yield svg.text_line(
+        start, y, svg.shortened(node_line.label, (columns.detail if node_line.detail else columns.status) - _TREE_GAP - start)
+    )
+    yield svg.text_line(columns.detail, y, svg.fitted(node_line.detail, columns.status - _TREE_GAP - columns.detail), "m n")
+    yield svg.text_line(columns.status, y, svg.fitted(node_line.status, columns.end - columns.status), "m")
 
 
 def _mark(x: float, y: float, colour: int, tip: str = "") -> Iterator[str]:
     """The letter of a status on its colour."""
-    yield box(x, y, _MARK, _MARK, hue(colour), 4.0, tip)
-    yield text_line(x + _MARK / 2.0, y + 12.0, letter(colour), "on", "middle", 11.0)
+    yield svg.box(x, y, _MARK, _MARK, svg.hue(colour), 4.0, tip)
+    yield svg.text_line(x + _MARK / 2.0, y + 12.0, svg.letter(colour), "on", "middle", 11.0)

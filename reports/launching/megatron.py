@@ -4,18 +4,9 @@ from functools import reduce
 from operator import or_
 from typing import Final
 
+from crossopt.crossflow import recomputation
 from crossopt.crossflow.exchanges.context import by_all_to_all
 from crossopt.crossflow.plan import END_STAGES, Plan
-from crossopt.crossflow.recomputation import (
-    ATTENTION_NORM,
-    EXPERT_ACTIVATION,
-    EXPERTS,
-    MEGATRON,
-    SHARED_EXPERTS,
-    layers_named,
-    mode_name,
-    number_of,
-)
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
 from crossopt.crossflow.workload import NARROW, Transformer, kind_of_layer
@@ -404,7 +395,7 @@ _RECOMPUTE: dict[str, tuple[tuple[str, str | int, str], ...]] = {
     ),
 }
 _RECOMPUTE_SOME: Final = ("--recompute-granularity", "selective", "modules of a layer are computed again in the backward pass")
-_MODULES: Final = {name: number_of(word) for name, word in MEGATRON.items()}
+_MODULES: Final = {name: recomputation.number_of(word) for name, word in recomputation.MEGATRON.items()}
 
 
 def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
@@ -432,10 +423,10 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
 def _recompute(word: str) -> tuple[tuple[str, str | int, str], ...]:
     if word in _RECOMPUTE:
         return _RECOMPUTE[word]
-    if not layers_named(word):
-        number = number_of(word)
-        number &= ~(SHARED_EXPERTS | EXPERT_ACTIVATION) if number & EXPERTS else number
-        listed = " ".join(name for name, bits in (_MODULES | {"moe": EXPERTS}).items() if number & bits)
+    if not recomputation.layers_named(word):
+        number = recomputation.number_of(word)
+        number &= ~(recomputation.SHARED_EXPERTS | recomputation.EXPERT_ACTIVATION) if number & recomputation.EXPERTS else number
+        listed = " ".join(name for name, bits in (_MODULES | {"moe": recomputation.EXPERTS}).items() if number & bits)
         return (_RECOMPUTE_SOME, ("--recompute-modules", listed, f"{word.replace('+', ', ')}: what they give is not kept"))
     return (
         _RECOMPUTE["full"][0],
@@ -572,7 +563,7 @@ def _recompute_in(given: Settings, model: Transformer) -> str:
     the norm before attention is one with a product there but where there are latents."""
     if modules := given.get("--recompute-modules"):
         number = reduce(or_, (_MODULES[name] for name in modules.split()))
-        return mode_name(number if model.latent else number & ~ATTENTION_NORM)
+        return recomputation.mode_name(number if model.latent else number & ~recomputation.ATTENTION_NORM)
     if given.get("--recompute-method") == "block":
         return f"full-{whole_number(given, '--recompute-num-layers')}"
     return given.get("--recompute-granularity") or "none"

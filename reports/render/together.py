@@ -8,20 +8,7 @@ from typing import Final
 
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.render.html import (
-    Page,
-    ProofBox,
-    embedded,
-    figure,
-    frame,
-    heading,
-    link_table,
-    listing,
-    paragraph,
-    section,
-    table,
-    text_html,
-)
+from crossopt.reports.render import html
 from crossopt.reports.render.paper import names_of
 from crossopt.reports.render.tables import PROVED_HERE, SAID, Digest, with_text
 
@@ -40,7 +27,7 @@ _DEEPER: Final = {"h1": "h2", "h2": "h3", "h3": "h4"}
 class Drawn:
     """A result as its own page has it, and in a few figures."""
 
-    page: Page
+    page: html.Page
     digest: Digest
 
 
@@ -56,12 +43,12 @@ def as_proved(result: Drawn) -> Drawn:
     return _with_boxes(result, lambda box: replace(box, label=with_text(box.label, PROVED_HERE), note=_PROVED), verdict)
 
 
-def _boxes(result: Drawn) -> list[ProofBox]:
-    return [part for part in result.page.sections if isinstance(part, ProofBox)]
+def _boxes(result: Drawn) -> list[html.ProofBox]:
+    return [part for part in result.page.sections if isinstance(part, html.ProofBox)]
 
 
-def _with_boxes(result: Drawn, changed: Callable[[ProofBox], ProofBox], verdict: str) -> Drawn:
-    sections = tuple(changed(part) if isinstance(part, ProofBox) else part for part in result.page.sections)
+def _with_boxes(result: Drawn, changed: Callable[[html.ProofBox], html.ProofBox], verdict: str) -> Drawn:
+    sections = tuple(changed(part) if isinstance(part, html.ProofBox) else part for part in result.page.sections)
     return Drawn(replace(result.page, sections=sections), replace(result.digest, verdict=verdict))
 
 
@@ -87,22 +74,22 @@ class _Chapter:
 def together_page(results: Sequence[Drawn], names: Sequence[str]) -> str:
     """The page; `names` are those of the files."""
     chapters = [_chapter(number, result, name) for number, (result, name) in enumerate(zip(results, names, strict=True), 1)]
-    shown, shortened = _within(chapters, ROOM - len(frame("", ()).encode("utf-8")) - 4_000 - 2_000 * len(chapters))
+    shown, shortened = _within(chapters, ROOM - len(html.frame("", ()).encode("utf-8")) - 4_000 - 2_000 * len(chapters))
     count = f"{len(results)} results"
     parts = [
-        heading(count, "Questions, best answers and proofs, side by side and then one by one."),
+        html.heading(count, "Questions, best answers and proofs, side by side and then one by one."),
         _beside(results, names),
         _contents(results, names),
-        *([section("What was shortened", listing(shortened))] if shortened else []),
+        *([html.section("What was shortened", html.listing(shortened))] if shortened else []),
     ]
     for number, chapter in enumerate(shown, 1):
         parts.append(f'<article id="result-{number}">\n{chapter.head}\n{chapter.body}\n{chapter.result}\n</article>')
-    return frame(count, parts)
+    return html.frame(count, parts)
 
 
 def _chapter(number: int, result: Drawn, name: str) -> _Chapter:
     head, body = ("\n".join(str(part) for part in parts if part) for parts in (result.page.sections[:_HEAD], result.page.sections[_HEAD:]))
-    return _Chapter(name, _placed(head, number), _placed(body, number), embedded(result.page.result, f"result-{number}-json"))
+    return _Chapter(name, _placed(head, number), _placed(body, number), html.embedded(result.page.result, f"result-{number}-json"))
 
 
 def _placed(text: str, number: int) -> str:
@@ -129,11 +116,11 @@ def _beside(results: Sequence[Drawn], names: Sequence[str]) -> str:
         figures.append((first, (digest.asks, digest.value_words, digest.bound_words, digest.gap_words, others)))
         proof = f"{digest.verdict}, by {digest.prover}" if digest.prover else digest.verdict
         proofs.append((f"{number}.", digest.design, proof))
-    return section(
+    return html.section(
         "Beside each other",
         _values(results, titles),
-        link_table(("result", "minimised", "value", "bound", "gap", "figures"), figures, numbers=(2, 3, 4)),
-        table(("", "design", "proof"), proofs),
+        html.link_table(("result", "minimised", "value", "bound", "gap", "figures"), figures, numbers=(2, 3, 4)),
+        html.table(("", "design", "proof"), proofs),
     )
 
 
@@ -147,7 +134,7 @@ def _values(results: Sequence[Drawn], titles: Sequence[str]) -> str:
     rows = [Row(f"{number}. {titles[number - 1]}", value, f"{entry.value_words}{_above(value, least)}") for number, entry, value in found]
     asks = digests[0].asks
     titles_of_bars = Titles("values", f"{asks.capitalize()} of each result", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
-    return figure(lambda width: bars(titles_of_bars.at(width), rows, least, "the least"), f"{asks.capitalize()}; less is better.")
+    return html.figure(lambda width: bars(titles_of_bars.at(width), rows, least, "the least"), f"{asks.capitalize()}; less is better.")
 
 
 def _above(value: float, least: float) -> str:
@@ -157,7 +144,7 @@ def _above(value: float, least: float) -> str:
 def _contents(results: Sequence[Drawn], names: Sequence[str]) -> str:
     titles = names_of([result.digest for result in results], names)
     items = "".join(
-        f'<li><a href="#result-{number}">{text_html(title)}</a>: {text_html(result.digest.verdict)}</li>'
+        f'<li><a href="#result-{number}">{html.text_html(title)}</a>: {html.text_html(result.digest.verdict)}</li>'
         for number, (result, title) in enumerate(zip(results, titles, strict=True), 1)
     )
     return f'<nav aria-label="Contents"><ol>{items}</ol></nav>'
@@ -191,7 +178,7 @@ def _within(chapters: list[_Chapter], room: int) -> tuple[list[_Chapter], list[s
         some = f"without {', '.join(parts[index])}" if index in parts else "its result is not embedded"
         remark = "only its head is shown" if only_head else some
         notes[index] = f"{index + 1}. {shown[index].name}: {remark} (`crossopt report {shown[index].name}` draws it in full)."
-        shown[index] = replace(shown[index], body=paragraph(_LEFT_OUT)) if only_head else shown[index]
+        shown[index] = replace(shown[index], body=html.paragraph(_LEFT_OUT)) if only_head else shown[index]
     return shown, list(notes.values())
 
 

@@ -7,17 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from crossopt.crossflow.serving import workers
 from crossopt.crossflow.serving.steps import Split, active_experts
-from crossopt.crossflow.serving.workers import (
-    Bytes,
-    Requests,
-    Worker,
-    WorkerMemory,
-    cache_of_token,
-    streaming_floor,
-    weights_on_device,
-    worker_times,
-)
 from crossopt.instances.catalogue.engines import constants_of_engine, stored_in
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import JOINT, Role, ServingQuestion, of_classes
@@ -40,7 +31,7 @@ from crossopt.reports.drawing.svg import letter
 from crossopt.reports.sheets.sheet import Breakdown, Column, Limit, Limits, Picture, Section, Table, amounts, names
 from crossopt.solvers.serving.judge import ServingFigures, ServingPlan, brief_shape_text, shape_text, units_of_copy
 
-USES: Final = tuple(WorkerMemory.__dataclass_fields__)
+USES: Final = tuple(workers.WorkerMemory.__dataclass_fields__)
 """Of the memory of a device."""
 _ROWS = 12
 """Most rows of a frontier."""
@@ -303,19 +294,19 @@ def _phases(question: ServingQuestion, shape: Shape) -> list[tuple[str, float, f
     stored = stored_in(shape.weights, shape.cache)
     one = question.classes[0]
     asked, split = (
-        Requests(one.input, one.output, one.cached),
+        workers.Requests(one.input, one.output, one.cached),
         Split(*map(np.float64, (shape.tensor, shape.pipeline, shape.expert, shape.data))),
     )
     sequences = float(shape.data if shape.role == "prefill" else shape.batch)
     prompts = np.float64(shape.batch / shape.data if shape.role == "prefill" else 1.0)
-    worker = Worker(split, np.float64(sequences), float(shape.chunk), prompts, drafts_of(question, shape))
-    times = worker_times(model, kernels, constants_of_engine(file.engine), worker, asked, hardware)
+    worker = workers.Worker(split, np.float64(sequences), float(shape.chunk), prompts, drafts_of(question, shape))
+    times = workers.worker_times(model, kernels, constants_of_engine(file.engine), worker, asked, hardware)
     bandwidth, peak = float(hardware.dram.bandwidth), float(hardware.throughput) * kernels.form.pace
     whole = replace(split, tensor=np.float64(1.0))
-    values = float(streaming_floor(model, whole, Bytes(1.0, 0.0), hardware)) * bandwidth - model.vocabulary * model.hidden
+    values = float(workers.streaming_floor(model, whole, workers.Bytes(1.0, 0.0), hardware)) * bandwidth - model.vocabulary * model.hidden
     ranks = shape.tensor * shape.pipeline
-    least = float(streaming_floor(model, split, stored, hardware)) * bandwidth / shape.pipeline
-    every, cached = float(weights_on_device(model, split, stored)), float(cache_of_token(model, split, stored))
+    least = float(workers.streaming_floor(model, split, stored, hardware)) * bandwidth / shape.pipeline
+    every, cached = float(workers.weights_on_device(model, split, stored)), float(workers.cache_of_token(model, split, stored))
 
     def read(rows: float) -> float:
         """Bytes of weights: of experts those that so many tokens take."""

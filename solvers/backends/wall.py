@@ -18,18 +18,7 @@ from typing import Any, BinaryIO
 from weakref import finalize
 
 from crossopt.instances.errors import FailedError, SolverError
-from crossopt.solvers.processes import (
-    GONE,
-    Process,
-    end_group,
-    go_first,
-    limit_memory,
-    orders_answers,
-    packed,
-    read_message,
-    signal_of,
-    write_message,
-)
+from crossopt.solvers import processes
 
 # The child process: it runs one work item after the other, each in a thread, so that it can be told to stop meanwhile.
 #
@@ -108,8 +97,8 @@ def left_until(deadline: float) -> float:
 
 def serve(prepared: Sequence[str], memory: int | None) -> None:
     """Run work items until standard input ends; `prepared` are modules to import in advance."""
-    orders, answers = orders_answers()
-    go_first()
+    orders, answers = processes.orders_answers()
+    processes.go_first()
     queue: SimpleQueue[tuple[Line, Callable[..., object], tuple[Any, ...]]] = SimpleQueue()
     Thread(target=_listen, args=(orders, answers, queue), daemon=True).start()
     for module in prepared:
@@ -117,7 +106,7 @@ def serve(prepared: Sequence[str], memory: int | None) -> None:
             import_module(module)
     while True:
         line, work, arguments = queue.get()
-        limit_memory(memory)
+        processes.limit_memory(memory)
         answers.write(_outcome(line, work, arguments))
         answers.flush()
 
@@ -125,10 +114,10 @@ def serve(prepared: Sequence[str], memory: int | None) -> None:
 def _outcome(line: Line, work: Callable[..., object], arguments: tuple[Any, ...]) -> bytes:
     """The result of the work, or the exception's type and message."""
     try:
-        return packed(("done", run_on(line, work, arguments)))
+        return processes.packed(("done", run_on(line, work, arguments)))
     except Exception as error:  # noqa: BLE001 - raised again by the caller
         name = getattr(error, "name", None)
-        return packed(("failed", type(error).__name__, str(error), name if isinstance(name, str) else None))
+        return processes.packed(("failed", type(error).__name__, str(error), name if isinstance(name, str) else None))
 
 
 def _listen(orders: BinaryIO, answers: BinaryIO, queue: "SimpleQueue[Any]") -> None:
@@ -136,17 +125,17 @@ def _listen(orders: BinaryIO, answers: BinaryIO, queue: "SimpleQueue[Any]") -> N
     cache: dict[int, Any] = {}
     line = Line(lambda news: None)
     try:
-        while (message := read_message(orders)) is not None:
+        while (message := processes.read_message(orders)) is not None:
             if message == ("stop",):
                 line.stopping = True
             elif message[0] == "forget":
                 cache.pop(message[1], None)
             else:
-                line = Line(lambda news: write_message(answers, ("news", news)), cache=cache)
-                write_message(answers, ("begun",))
+                line = Line(lambda news: processes.write_message(answers, ("news", news)), cache=cache)
+                processes.write_message(answers, ("begun",))
                 queue.put((line, *message))
     finally:
-        end_group()
+        processes.end_group()
 
 
 # The parent's side:
@@ -204,7 +193,7 @@ class Child:
         self._begun = self._open = False
         self._busy = RLock()
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-        self._process = Process("crossopt.solvers.backends.wall:serve", (NEEDED.get(solver, ()), MEMORY), environment=environment)
+        self._process = processes.Process("crossopt.solvers.backends.wall:serve", (NEEDED.get(solver, ()), MEMORY), environment=environment)
 
     def ask(self, work: Work, arguments: tuple[Any, ...], until: float, hear: Hear, stop: Stop) -> Any:  # noqa: ANN401
         """The result of the work."""
@@ -277,7 +266,7 @@ class Child:
                     raise ImportError(message, name=name)
                 raise FailedError(failure(self.name, kind, message))
         self.end()
-        ending = _ending(self._process.code) if reply == GONE else "sent an unreadable message"
+        ending = _ending(self._process.code) if reply == processes.GONE else "sent an unreadable message"
         raise (FailedError if self._begun else UnbegunError)(f"{self.name} {ending}")
 
     def _settle(self, seconds: float) -> None:
@@ -350,7 +339,7 @@ def _done_inside(line: Line, work: Work, arguments: tuple[Any, ...], stop: Stop,
 
 def _ending(code: int | None) -> str:
     """Description of how a process ended."""
-    name = signal_of(code)
+    name = processes.signal_of(code)
     return f"crashed ({name}), perhaps out of memory" if name else f"ended without an answer (exit code {code})"
 
 

@@ -5,20 +5,7 @@ from fractions import Fraction
 from math import inf
 from time import monotonic
 
-from crossopt.formulation.counts import (
-    Best,
-    LargeError,
-    Part,
-    Placed,
-    after_socket,
-    best_of,
-    counts_instances,
-    latency_ranks,
-    parts_of,
-    reached_sets,
-    shape_model,
-    traced_bits,
-)
+from crossopt.formulation import counts
 from crossopt.instances.counts.shapes import InstancesQuestion
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
@@ -47,7 +34,7 @@ def _tick(limits: Limits) -> Callable[[], None]:
 
 def program(question: InstancesQuestion, limits: Limits, watch: Watch) -> Found:
     """The dynamic program."""
-    return _exactly(question, "program", best_of, limits, watch)
+    return _exactly(question, "program", counts.best_of, limits, watch)
 
 
 def bisection(question: InstancesQuestion, limits: Limits, watch: Watch) -> Found:
@@ -66,7 +53,11 @@ def auto(question: InstancesQuestion, limits: Limits, watch: Watch) -> Found:
 
 
 def _exactly(
-    question: InstancesQuestion, name: str, solve: Callable[[InstancesQuestion, Callable[[], None]], Best], limits: Limits, watch: Watch
+    question: InstancesQuestion,
+    name: str,
+    solve: Callable[[InstancesQuestion, Callable[[], None]], counts.Best],
+    limits: Limits,
+    watch: Watch,
 ) -> Found:
     watch(Progress("dynamic program", None))
     tick = _tick(limits)
@@ -75,7 +66,7 @@ def _exactly(
         best = solve(question, tick)
     except _TimeUpError:
         return SearchOutcome(None, engine=name, stopped="time limit", baselines=rules_of_instances(question))
-    except LargeError as error:
+    except counts.LargeError as error:
         raise RefusedError(f"{error} (take the engine cpsat)") from error
     answer = groups_of(question, best.placed) if best.placed else None
     value = value_of(question, best.cost)
@@ -84,40 +75,40 @@ def _exactly(
     return SearchOutcome(answer, value, RecomputableBound(BY_PROGRAM), name, reasons=reasons, baselines=baselines)
 
 
-def _bisected(question: InstancesQuestion, tick: Callable[[], None]) -> Best:
+def _bisected(question: InstancesQuestion, tick: Callable[[], None]) -> counts.Best:
     """The least latency of every part, and the best of these."""
-    best = Best(inf)
-    for part in parts_of(question):
-        ranks = latency_ranks(question, part)
-        low, high, found = 0, len(ranks), Best(inf)
+    best = counts.Best(inf)
+    for part in counts.parts_of(question):
+        ranks = counts.latency_ranks(question, part)
+        low, high, found = 0, len(ranks), counts.Best(inf)
         while low < high:
             middle = (low + high) // 2
             placed = _placed_within(question, part, ranks[middle], tick)
             if placed:
-                high, found = middle, Best(part.factor * ranks[middle], placed)
+                high, found = middle, counts.Best(part.factor * ranks[middle], placed)
             else:
                 low = middle + 1
         best = found if found.cost < best.cost else best
     return best
 
 
-def _placed_within(question: InstancesQuestion, part: Part, latency: int, tick: Callable[[], None]) -> Placed:
+def _placed_within(question: InstancesQuestion, part: counts.Part, latency: int, tick: Callable[[], None]) -> counts.Placed:
     """Instances of latencies up to this that keep all limits; none where there are none."""
     shapes = [index for index in part.shapes if question.shapes[index].latency <= latency]
-    counted, batch = counts_instances(question), question.file.batch or 0
+    counted, batch = counts.counts_instances(question), question.file.batch or 0
     if not shapes:
         return ()
-    sockets = reached_sets(question, shapes, part.high if counted else None, tick)
-    ends = after_socket(question, sockets[-1])
+    sockets = counts.reached_sets(question, shapes, part.high if counted else None, tick)
+    ends = counts.after_socket(question, sockets[-1])
     rows = [row for row in (range(part.low, part.high + 1) if counted else (0,)) if ends[row] >> batch & 1]
-    return traced_bits(question, sockets, shapes, rows[0]) if rows else ()
+    return counts.traced_bits(question, sockets, shapes, rows[0]) if rows else ()
 
 
 def _reasons(question: InstancesQuestion, tick: Callable[[], None]) -> tuple[str, ...]:
     """Those of `reasons_of`; none where they would take too long."""
     try:
         return reasons_of(question, tick)
-    except (LargeError, _TimeUpError):
+    except (counts.LargeError, _TimeUpError):
         return ()
 
 
@@ -141,10 +132,10 @@ def _by_solver(question: InstancesQuestion, name: str, limits: Limits, watch: Wa
     """The best answer of all parts, and the least of their bounds, which rest on the solver."""
     if not limits.seconds:
         return SearchOutcome(None, engine=name, stopped="time limit")
-    deadline, best, bounds, solver, stopped = monotonic() + limits.seconds, Best(inf), list[Fraction | float](), "", "complete"
-    for part in parts_of(question):
+    deadline, best, bounds, solver, stopped = monotonic() + limits.seconds, counts.Best(inf), list[Fraction | float](), "", "complete"
+    for part in counts.parts_of(question):
         watch(Progress(f"integer program of {part.low} to {part.high} instances", None))
-        built = shape_model(question, part)
+        built = counts.shape_model(question, part)
         try:
             found = backend(name)(built.model, Spend(max(deadline - monotonic(), 0.0), workers=limits.workers, seed=limits.seed))
         except ValueError as error:
@@ -155,7 +146,7 @@ def _by_solver(question: InstancesQuestion, name: str, limits: Limits, watch: Wa
         if found.values is not None:
             placed = tuple(key for key, variable in built.counts.items() for _ in range(found.values[variable]))
             cost = _cost_of(question, part, found.value)
-            best = Best(cost, placed) if cost < best.cost else best
+            best = counts.Best(cost, placed) if cost < best.cost else best
     bound = min(bounds, default=inf)
     reasons = _reasons(question, _tick(limits)) if not best.placed and bound == inf else ()
     return SearchOutcome(
@@ -170,10 +161,10 @@ def _by_solver(question: InstancesQuestion, name: str, limits: Limits, watch: Wa
     )
 
 
-def _cost_of(question: InstancesQuestion, part: Part, value: int | None) -> Fraction | float:
+def _cost_of(question: InstancesQuestion, part: counts.Part, value: int | None) -> Fraction | float:
     """What an objective of the integer program stands for, in units of latency or of time per request."""
     if question.file.objective == "latency":
-        return part.factor * latency_ranks(question, part)[max(value or 0, 0)]
+        return part.factor * counts.latency_ranks(question, part)[max(value or 0, 0)]
     return part.factor / value if value else inf
 
 

@@ -12,20 +12,8 @@ from time import monotonic
 from typing import Final
 
 from crossopt.formulation.embeddings import whole
+from crossopt.instances.embeddings import systems
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
-from crossopt.instances.embeddings.systems import (
-    Box,
-    Space,
-    System,
-    all_parts,
-    chosen_parts,
-    dense_figures,
-    fixed_at,
-    pairs_of,
-    space_of,
-    tightened,
-    within_budget,
-)
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.embeddings import engines
@@ -126,13 +114,13 @@ def exhaustive(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Fo
         left = limits.seconds - (monotonic() - began)
         if left <= 0.0:
             return SearchOutcome(best[1], engine="exhaustive", stopped="time limit")
-        found = engines.exhaustive(fixed_at(question, system), replace(limits, seconds=left), watch)
+        found = engines.exhaustive(systems.fixed_at(question, system), replace(limits, seconds=left), watch)
         stopped = stopped if found.stopped == "complete" else found.stopped
         best = _better(question, found.answer, system, best)
     return SearchOutcome(best[1], engine="exhaustive", stopped=stopped)
 
 
-def _better(question: EmbeddingsQuestion, plan: EmbeddingPlan | None, system: System, best: Best) -> Best:
+def _better(question: EmbeddingsQuestion, plan: EmbeddingPlan | None, system: systems.System, best: Best) -> Best:
     """The better one of a plan at a choice and the best so far."""
     if plan is None:
         return best
@@ -141,18 +129,18 @@ def _better(question: EmbeddingsQuestion, plan: EmbeddingPlan | None, system: Sy
     return (float(verdict.value), answer) if verdict.accepted and verdict.value < best[0] else best
 
 
-def all_systems(question: EmbeddingsQuestion) -> Iterator[System]:
+def all_systems(question: EmbeddingsQuestion) -> Iterator[systems.System]:
     """Every choice within the budget, of few."""
-    axes, pairs = all_parts(question), pairs_of(question)
+    axes, pairs = systems.all_parts(question), systems.pairs_of(question)
     count = len(pairs)
     for own in axes:
         count *= len(own)
     if count > _MOST_CHOICES:
         raise RefusedError(f"there are {count:,} choices, more than the {_MOST_CHOICES:,} that are looked at (take the engine auto)")
     for parts in product(*axes):
-        if within_budget(question, parts):
+        if systems.within_budget(question, parts):
             for bottom, top in pairs:
-                yield System(tuple(part.index for part in parts), bottom, top)
+                yield systems.System(tuple(part.index for part in parts), bottom, top)
 
 
 # Boxes, best first.
@@ -162,7 +150,7 @@ def all_systems(question: EmbeddingsQuestion) -> Iterator[System]:
 class _Node:
     """A box with its bound, and the two boxes in which it was cut."""
 
-    box: Box | None
+    box: systems.Box | None
     """None where every choice of it exceeds the budget."""
     bound: float
     leaf: SystemLeaf
@@ -175,7 +163,7 @@ class _Search:
     """Open boxes by their bounds, and the best answer so far."""
 
     question: EmbeddingsQuestion
-    space: Space
+    space: systems.Space
     limits: Limits
     watch: Watch
     began: float
@@ -191,9 +179,9 @@ class _Search:
     def bound(self) -> float:
         return min(self.heap[0][0] if self.heap else inf, self.solved)
 
-    def add(self, box: Box) -> int:
+    def add(self, box: systems.Box) -> int:
         """A box with its bound."""
-        within = tightened(self.question, self.space, box)
+        within = systems.tightened(self.question, self.space, box)
         bound, leaf = (inf, SystemLeaf(None, None)) if within is None else _bound_of(self.question, self.space, within)
         # cuts refer to the box before it was tightened, as a check repeats that
         self.nodes.append(_Node(None if within is None else box, bound, leaf))
@@ -201,7 +189,7 @@ class _Search:
             heappush(self.heap, (bound, len(self.nodes) - 1))
         return len(self.nodes) - 1
 
-    def offer(self, plan: EmbeddingPlan | None, system: System, number: int) -> None:
+    def offer(self, plan: EmbeddingPlan | None, system: systems.System, number: int) -> None:
         """Keep a plan at a choice if it is better."""
         best = _better(self.question, plan, system, self.best)
         if best is not self.best:
@@ -210,7 +198,7 @@ class _Search:
             self.watch(Progress("boxes of choices", best[0], min(self.bound, best[0]), answer=lambda: best[1]))
 
 
-def _bound_of(question: EmbeddingsQuestion, space: Space, box: Box) -> tuple[float, SystemLeaf]:
+def _bound_of(question: EmbeddingsQuestion, space: systems.Space, box: systems.Box) -> tuple[float, SystemLeaf]:
     """What no choice of a box is below, and its proof."""
     plain, time = least_of(question, space, box)
     form = whole(plain)
@@ -231,7 +219,7 @@ def _boxes(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
         return SearchOutcome(None, engine="auto", stopped="time limit")
     began = monotonic()
     deadline = began + (_PATIENCE if isinf(limits.seconds) else 0.85 * limits.seconds)
-    found = _Search(question, space_of(question), limits, watch, began)
+    found = _Search(question, systems.space_of(question), limits, watch, began)
     found.add(full_box(found.space))
     stopped = "complete"
     while found.heap and found.heap[0][0] * (1.0 + limits.gap) < found.best[0]:
@@ -248,7 +236,7 @@ def _open(found: _Search, number: int, deadline: float) -> None:
     """Halve a box, or answer a choice alone."""
     node = found.nodes[number]
     box = node.box
-    within = None if box is None else tightened(found.question, found.space, box)
+    within = None if box is None else systems.tightened(found.question, found.space, box)
     if box is None or within is None:
         return
     wide = max(range(len(within)), key=lambda axis: (within[axis][1] - within[axis][0], -axis))
@@ -266,20 +254,20 @@ def _open(found: _Search, number: int, deadline: float) -> None:
     found.solved = min(found.solved, node.bound)
 
 
-def _system_of(space: Space, box: Box) -> System:
+def _system_of(space: systems.Space, box: systems.Box) -> systems.System:
     """The single choice of a box."""
     parts = tuple(own[low].index for own, (low, _) in zip(space.axes, box, strict=False))
-    return System(parts, *space.pairs[box[-1][0]])
+    return systems.System(parts, *space.pairs[box[-1][0]])
 
 
-def _solve(found: _Search, number: int, system: System, seconds: float, engine: Engine = engines.auto) -> None:
+def _solve(found: _Search, number: int, system: systems.System, seconds: float, engine: Engine = engines.auto) -> None:
     """Answer the tables at a choice, with the better one of both bounds."""
-    node, plain = found.nodes[number], fixed_at(found.question, system)
+    node, plain = found.nodes[number], systems.fixed_at(found.question, system)
     outcome = engine(plain, replace(found.limits, seconds=seconds), unwatched)
     found.offer(outcome.answer, system, number)
     if outcome.bound is None or not isinstance(outcome.proof, PricedTiers):
         return
-    time = dense_figures(found.question, chosen_parts(found.question, system), (system.bottom, system.top))[0]
+    time = systems.dense_figures(found.question, systems.chosen_parts(found.question, system), (system.bottom, system.top))[0]
     bound = outcome.bound + time
     if bound > node.bound:
         node.bound, node.leaf = bound, SystemLeaf(None if isinf(outcome.bound) else float(outcome.bound), outcome.proof)
@@ -315,7 +303,7 @@ def _outcome(found: _Search, stopped: str, limits: Limits) -> Found:
     return SearchOutcome(plan, min(bound, value), proof, "auto", stopped, baselines=compared, trace=tuple(found.trace), seconds=seconds)
 
 
-def _compared(question: EmbeddingsQuestion, system: System, seconds: float) -> Iterator[Baseline[EmbeddingPlan]]:
+def _compared(question: EmbeddingsQuestion, system: systems.System, seconds: float) -> Iterator[Baseline[EmbeddingPlan]]:
     """Baselines of tables at the same choice."""
-    for own in baselines(fixed_at(question, system), seconds):
+    for own in baselines(systems.fixed_at(question, system), seconds):
         yield replace(own, answer=None if own.answer is None else replace(own.answer, system=system))

@@ -8,23 +8,8 @@ from dataclasses import replace
 from math import inf
 
 from crossopt.formulation.embeddings import whole
+from crossopt.instances.embeddings import systems
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
-from crossopt.instances.embeddings.systems import (
-    AXES,
-    Box,
-    Space,
-    SystemFigures,
-    at,
-    best_parts,
-    chosen_parts,
-    dense_costs,
-    dense_figures,
-    fixed_at,
-    node_price,
-    space_of,
-    tightened,
-    within_budget,
-)
 from crossopt.solvers.answer import Result, Verdict, Watch
 from crossopt.solvers.embeddings import judge as tables
 from crossopt.solvers.embeddings.judge import EmbeddingFigures, EmbeddingPlan
@@ -43,29 +28,29 @@ def judge(question: EmbeddingsQuestion, answer: EmbeddingPlan) -> Verdict[Embedd
         return tables.judge(question, answer)
     if system is None:
         raise ValueError("the question asks for more than a plan of tables")
-    parts = chosen_parts(question, system)
-    found = tables.judge(fixed_at(question, system), answer)
-    costs = dense_costs(question, parts, (system.bottom, system.top))
+    parts = systems.chosen_parts(question, system)
+    found = tables.judge(systems.fixed_at(question, system), answer)
+    costs = systems.dense_costs(question, parts, (system.bottom, system.top))
     time = 0.0 if costs is None else sum(cost.time for cost in costs)
-    price = float(node_price(question, parts))
-    over = () if within_budget(question, parts) else (f"a node costs {price:,.2f} USD, more than the budget",)
-    details = replace(found.details, system=SystemFigures(price, *(costs or ())))
+    price = float(systems.node_price(question, parts))
+    over = () if systems.within_budget(question, parts) else (f"a node costs {price:,.2f} USD, more than the budget",)
+    details = replace(found.details, system=systems.SystemFigures(price, *(costs or ())))
     return Verdict(found.value + time, (*over, *found.violations), details)
 
 
-def full_box(space: Space) -> Box:
+def full_box(space: systems.Space) -> systems.Box:
     """All choices."""
     return tuple((0, size - 1) for size in space.sizes)
 
 
-def least_of(question: EmbeddingsQuestion, space: Space, box: Box) -> tuple[EmbeddingsQuestion, float]:
+def least_of(question: EmbeddingsQuestion, space: systems.Space, box: systems.Box) -> tuple[EmbeddingsQuestion, float]:
     """The plain question that no choice of a box is better than, and the least time of dense layers."""
-    parts, (low, high) = best_parts(space, box), box[-1]
-    figures = [dense_figures(question, parts, pair) for pair in space.pairs[low : high + 1]]
-    return at(question, parts, min(memory for _, memory in figures)), min(time for time, _ in figures)
+    parts, (low, high) = systems.best_parts(space, box), box[-1]
+    figures = [systems.dense_figures(question, parts, pair) for pair in space.pairs[low : high + 1]]
+    return systems.at(question, parts, min(memory for _, memory in figures)), min(time for time, _ in figures)
 
 
-def halves(box: Box, axis: int, last: int) -> tuple[Box, Box]:
+def halves(box: systems.Box, axis: int, last: int) -> tuple[systems.Box, systems.Box]:
     """Both parts of a box, of which the first ends with this place of an axis."""
     low, high = box[axis]
     return tuple(
@@ -94,11 +79,11 @@ def prove(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFi
 
 def _least_leaf(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFigures], proof: PricedSystems, watch: Watch) -> float:
     """The least bound of all leaves of the tree; a ValueError where they do not cover all choices."""
-    space = space_of(question)
+    space = systems.space_of(question)
 
-    def cut_box(box: Box, cut: tuple[int, int]) -> tuple[Box, Box]:
+    def cut_box(box: systems.Box, cut: tuple[int, int]) -> tuple[systems.Box, systems.Box]:
         axis, last = cut
-        if not 0 <= axis <= len(AXES) or not box[axis][0] <= last < box[axis][1]:
+        if not 0 <= axis <= len(systems.AXES) or not box[axis][0] <= last < box[axis][1]:
             raise ValueError("a cut is outside of its box")
         return halves(box, axis, last)
 
@@ -109,13 +94,13 @@ def _least_leaf(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, Embed
 def _leaf_bound(
     question: EmbeddingsQuestion,
     saved: Result[EmbeddingPlan, EmbeddingFigures],
-    space: Space,
-    box: Box,
+    space: systems.Space,
+    box: systems.Box,
     leaf: SystemLeaf,
     watch: Watch,
 ) -> float:
     """What no choice of a box is below; a ValueError where that is not shown."""
-    within = tightened(question, space, box)
+    within = systems.tightened(question, space, box)
     if leaf.proof is None:
         if within is not None:
             raise ValueError("a box is left out that the budget allows")
@@ -131,9 +116,9 @@ def _leaf_bound(
 
 def reasons_of(question: EmbeddingsQuestion, proof: PricedSystems) -> tuple[str, ...]:
     """Why there is no plan: no node within the budget, or tables on the largest one of each part."""
-    space, node = space_of(question), question.file.node
-    if tightened(question, space, full_box(space)) is None and node is not None and node.budget is not None:
-        least = float(node_price(question, [own[0] for own in space.axes]))
+    space, node = systems.space_of(question), question.file.node
+    if systems.tightened(question, space, full_box(space)) is None and node is not None and node.budget is not None:
+        least = float(systems.node_price(question, [own[0] for own in space.axes]))
         return (f"the cheapest node costs {least:,.2f} USD, more than the budget of {node.budget:,.2f} USD",)
     if len(proof.leaves) > 1:
         return ("no node within the budget, of any parts, has room for all tables",)

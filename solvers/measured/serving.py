@@ -8,17 +8,9 @@ from typing import Final
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.serving import workers
 from crossopt.crossflow.serving.steps import Engine, Split
-from crossopt.crossflow.serving.workers import (
-    Bytes,
-    Requests,
-    Worker,
-    first_token_time,
-    output_time,
-    own_first_token_time,
-    transfer_time,
-    worker_times,
-)
+from crossopt.crossflow.serving.workers import output_time
 from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine, serving_kernels
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.measured.serving import Served
@@ -95,20 +87,20 @@ def _times(runs: Sequence[Served], engine: Engine) -> Array:
     tensor, pipeline, expert, data, batch = (
         np.array([getattr(run, name) for run in runs], np.float64) for name in ("tensor", "pipeline", "expert", "data", "batch")
     )
-    worker, asked = Worker(Split(tensor, pipeline, expert, data), batch, CHUNK), Requests(first.input, first.output)
-    times = worker_times(first.shape, kernels, engine, worker, asked, hardware)
+    worker, asked = workers.Worker(Split(tensor, pipeline, expert, data), batch, CHUNK), workers.Requests(first.input, first.output)
+    times = workers.worker_times(first.shape, kernels, engine, worker, asked, hardware)
     if first.prefill is None:
         polled = np.array([(run.polled - 1) / 2.0 for run in runs])
         own = output_time(times, asked)
-        return np.stack([own, first_token_time(times, worker.group, engine) + polled * times.decode], axis=1)
+        return np.stack([own, workers.first_token_time(times, worker.group, engine) + polled * times.decode], axis=1)
     tensor, pipeline, expert, data, batch = (
         np.array([getattr(run.prefill, name) for run in runs], np.float64) for name in ("tensor", "pipeline", "expert", "data", "batch")
     )
-    prompts = Worker(Split(tensor, pipeline, expert, data), data, CHUNK, batch / data)
-    prefill = worker_times(first.shape, kernels, engine, prompts, asked, hardware).prefill
+    prompts = workers.Worker(Split(tensor, pipeline, expert, data), data, CHUNK, batch / data)
+    prefill = workers.worker_times(first.shape, kernels, engine, prompts, asked, hardware).prefill
     waiting = np.array([run.prefill.waiting for run in runs if run.prefill is not None])
-    sent = transfer_time(first.shape, asked, Bytes(0.0, CACHE_BYTES[first.cache]), hardware.links[-1].bandwidth)
-    return np.stack([np.asarray(times.decode), own_first_token_time(prefill, engine, waiting) + sent], axis=1)
+    sent = workers.transfer_time(first.shape, asked, workers.Bytes(0.0, CACHE_BYTES[first.cache]), hardware.links[-1].bandwidth)
+    return np.stack([np.asarray(times.decode), workers.own_first_token_time(prefill, engine, waiting) + sent], axis=1)
 
 
 def serving_errors(priced: Sequence[PricedRun]) -> Iterator[ServingErrors]:

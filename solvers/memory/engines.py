@@ -24,27 +24,8 @@ from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
 from crossopt.solvers.backends.arrays import Session, SolveMonitor
 from crossopt.solvers.backends.whole import trace
+from crossopt.solvers.memory import judge
 from crossopt.solvers.memory.chains import chain_schedule
-from crossopt.solvers.memory.judge import (
-    BY_FLOOR,
-    BY_PLAIN,
-    BY_STATES,
-    BY_TREE,
-    MOST_NODES_OF_SEARCH,
-    MOST_STATES,
-    MOST_STEPS,
-    ManyStatesError,
-    Schedule,
-    extra_units,
-    is_open,
-    least_of_all,
-    node_of,
-    reasons_of,
-    regions_of,
-    replay,
-    serial,
-    stages_of,
-)
 from crossopt.solvers.memory.levels import search_levels
 from crossopt.solvers.memory.planners import by_blocks, schedules_of_planners
 from crossopt.solvers.memory.rules import (
@@ -63,7 +44,7 @@ from crossopt.solvers.memory.rules import (
 )
 from crossopt.solvers.proofs import RecomputableBound, Retained, UnverifiedBound
 
-Found = SearchOutcome[Schedule]
+Found = SearchOutcome[judge.Schedule]
 _PATIENCE = 120.0
 """Seconds of a search without a limit."""
 _DEPTHS = (3, 6, MOST_DEPTH)
@@ -92,13 +73,13 @@ _SOLVING = 0.5
 
 def auto(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     """The search over all states of a small graph; else the relaxation with its tree, and that search where these leave a gap."""
-    if is_open(question):
+    if judge.is_open(question):
         return search_levels(question, auto, limits, watch)
     graph = question.graph
     if limits.seconds and len(graph.names) <= _FEW_NODES and max(graph.floors) <= question.budget < graph.plain_peak:
         try:
             return replace(_searched(question, _FEW_STATES, limits.seconds), engine="exhaustive")
-        except ManyStatesError:
+        except judge.ManyStatesError:
             pass
     began = monotonic()
     found = retention(question, limits, watch)
@@ -113,18 +94,18 @@ def _by_states(question: MemoryQuestion, found: Found, limits: Limits, watch: Wa
     """What the search over all states of a small graph finds; a schedule alone where transfers run beside computations."""
     del watch
     graph, until = question.graph, monotonic() + limits.seconds
-    if len(graph.names) > MOST_NODES_OF_SEARCH:
+    if len(graph.names) > judge.MOST_NODES_OF_SEARCH:
         return found
     try:
-        searched = _searched(replace(question, graph=serial(graph)), MOST_STATES, limits.seconds)
-    except ManyStatesError:
+        searched = _searched(replace(question, graph=judge.serial(graph)), judge.MOST_STATES, limits.seconds)
+    except judge.ManyStatesError:
         return found
     if searched.answer is None or graph.host is None or not graph.host.overlapped:
         return replace(searched, engine="exhaustive", baselines=found.baselines)
     order = fetched_earlier(graph, searched.answer.order, question.budget, until)
-    if found.answer is not None and extra_units(graph, found.answer.order) <= extra_units(graph, order):
+    if found.answer is not None and judge.extra_units(graph, found.answer.order) <= judge.extra_units(graph, order):
         return found
-    return replace(found, answer=Schedule(order), engine="auto")
+    return replace(found, answer=judge.Schedule(order), engine="auto")
 
 
 def _by_stages(question: MemoryQuestion, found: Found, limits: Limits, watch: Watch) -> Found:
@@ -135,7 +116,7 @@ def _by_stages(question: MemoryQuestion, found: Found, limits: Limits, watch: Wa
     exact = milp(question, limits, watch)
     if exact.answer is None:
         return replace(exact, engine="auto", baselines=found.baselines) if found.answer is None and exact.bound == inf else found
-    if found.answer is not None and extra_units(graph, exact.answer.order) >= extra_units(graph, found.answer.order):
+    if found.answer is not None and judge.extra_units(graph, exact.answer.order) >= judge.extra_units(graph, found.answer.order):
         return found
     return replace(found, answer=exact.answer, engine="auto", stopped=exact.stopped if exact.stopped != "complete" else found.stopped)
 
@@ -148,37 +129,37 @@ def _closed(question: MemoryQuestion, found: Found, gap: float) -> bool:
         return True
     if found.answer is None or found.bound is None:
         return False
-    value = question.value(extra_units(question.graph, found.answer.order))
+    value = question.value(judge.extra_units(question.graph, found.answer.order))
     return value - found.bound <= gap * abs(value)
 
 
 def exhaustive(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     """The search over all states of memory."""
-    if is_open(question):
+    if judge.is_open(question):
         return search_levels(question, exhaustive, limits, watch)
     del watch
     if not limits.seconds:
         return SearchOutcome(None, engine="exhaustive", stopped="time limit")
-    if len(question.graph.names) > MOST_NODES_OF_SEARCH:
-        raise RefusedError(f"the search over all states takes graphs of up to {MOST_NODES_OF_SEARCH} nodes (take the engine auto)")
+    if len(question.graph.names) > judge.MOST_NODES_OF_SEARCH:
+        raise RefusedError(f"the search over all states takes graphs of up to {judge.MOST_NODES_OF_SEARCH} nodes (take the engine auto)")
     try:
-        return replace(_searched(question, MOST_STATES, limits.seconds), engine="exhaustive")
-    except ManyStatesError as error:
+        return replace(_searched(question, judge.MOST_STATES, limits.seconds), engine="exhaustive")
+    except judge.ManyStatesError as error:
         beside = question.graph.host is not None and question.graph.host.overlapped
-        why = "transfers run beside computations" if beside else f"there are more than {MOST_STATES:,} states of memory"
+        why = "transfers run beside computations" if beside else f"there are more than {judge.MOST_STATES:,} states of memory"
         raise RefusedError(f"{why} (take the engine auto)") from error
 
 
 def _searched(question: MemoryQuestion, most: int, seconds: float) -> Found:
-    extra, order = least_of_all(question, most, monotonic() + seconds)
+    extra, order = judge.least_of_all(question, most, monotonic() + seconds)
     if extra is None:
-        return SearchOutcome(None, inf, RecomputableBound(BY_STATES), reasons=reasons_of(question))
-    return SearchOutcome(Schedule(order), question.value(extra), RecomputableBound(BY_STATES))
+        return SearchOutcome(None, inf, RecomputableBound(judge.BY_STATES), reasons=judge.reasons_of(question))
+    return SearchOutcome(judge.Schedule(order), question.value(extra), RecomputableBound(judge.BY_STATES))
 
 
 def milp(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     """HiGHS on Checkmate's integer model; its bound is reported, not proved."""
-    if is_open(question):
+    if judge.is_open(question):
         return search_levels(question, milp, limits, watch)
     graph = question.graph
     if not limits.seconds:
@@ -199,13 +180,13 @@ def milp(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     solved = backend("highs")(stages.model, Spend(seconds, limits.gap, limits.workers, limits.seed, watch=see))
     proof = UnverifiedBound(f"{solved.solver} on Checkmate's model")
     if solved.bound is None:
-        return SearchOutcome(None, inf, proof, "milp", reasons=reasons_of(question), solver=solved.solver)
+        return SearchOutcome(None, inf, proof, "milp", reasons=judge.reasons_of(question), solver=solved.solver)
     if solved.values is None:
         return SearchOutcome(None, engine="milp", stopped="time limit", solver=solved.solver)
     order = stages.order(solved.values)
-    bound = question.value(max(min(solved.bound, extra_units(graph, order)), 0))
+    bound = question.value(max(min(solved.bound, judge.extra_units(graph, order)), 0))
     ended = "complete" if solved.status == "OPTIMAL" else "time limit"
-    return SearchOutcome(Schedule(order), bound, proof, "milp", ended, solver=solved.solver)
+    return SearchOutcome(judge.Schedule(order), bound, proof, "milp", ended, solver=solved.solver)
 
 
 # The relaxation.
@@ -241,20 +222,20 @@ class _Run:
 
 def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     """Schedules from the relaxation, and a tree about it."""
-    if is_open(question):
+    if judge.is_open(question):
         return search_levels(question, retention, limits, watch)
     graph, plain = question.graph, tuple(range(len(question.graph.names)))
     if not limits.seconds:
         return SearchOutcome(None, engine="retention", stopped="time limit")
     if graph.plain_peak <= question.budget:
-        return SearchOutcome(Schedule(plain), question.value(0), RecomputableBound(BY_PLAIN), "retention")
+        return SearchOutcome(judge.Schedule(plain), question.value(0), RecomputableBound(judge.BY_PLAIN), "retention")
     if max(graph.floors) > question.budget:
-        return SearchOutcome(None, inf, RecomputableBound(BY_FLOOR), "retention", reasons=reasons_of(question))
+        return SearchOutcome(None, inf, RecomputableBound(judge.BY_FLOOR), "retention", reasons=judge.reasons_of(question))
     began, seconds = monotonic(), _PATIENCE if isinf(limits.seconds) else limits.seconds
     run = _Run(question, limits, began + seconds * _SOLVING, _stages_above(graph, question.budget, _FIRST_STAGES))
     rules = _begin(run, seconds, watch)
     if limits.gap >= 1.0 and run.order is not None:  # any schedule is near enough
-        return SearchOutcome(Schedule(run.order), question.value(0), RecomputableBound(BY_PLAIN), "retention")
+        return SearchOutcome(judge.Schedule(run.order), question.value(0), RecomputableBound(judge.BY_PLAIN), "retention")
     _search(run, watch)
     if not run.infeasible and not run.closed:
         _anneal(run, _STEPS, watch)
@@ -262,7 +243,7 @@ def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
             for order in dict.fromkeys([*([run.order] if run.order else []), *rules.values()]):
                 _take(run, toggled(graph, order, question.budget, run.deadline), watch)
     run.deadline = began + seconds * 0.95
-    baselines = tuple(Baseline(name, None, Schedule(order)) for name, order in rules.items())
+    baselines = tuple(Baseline(name, None, judge.Schedule(order)) for name, order in rules.items())
     return replace(_proved(run), baselines=baselines)
 
 
@@ -340,7 +321,7 @@ def _search(run: _Run, watch: Watch) -> None:
             break
         order = _best_schedule(run.question, model, columns)
         if _take(run, order, watch):
-            run.closed = run.solved and extra_units(graph, order) * (1.0 - run.limits.gap) <= _cost(model, columns)
+            run.closed = run.solved and judge.extra_units(graph, order) * (1.0 - run.limits.gap) <= _cost(model, columns)
             if run.closed or round_ == _ROUNDS - 1 or not _more_stages(run):
                 break
             continue
@@ -394,27 +375,27 @@ def _take(run: _Run, order: tuple[int, ...], watch: Watch) -> bool:
     """Keep a schedule if it fits and is the best; whether it fits."""
     question = run.question
     if question.file.checkpoints:
-        order = regions_of(question.graph, order).order
+        order = judge.regions_of(question.graph, order).order
     counts = np.bincount(np.array([node for node in order if node >= 0]), minlength=len(question.graph.names))
     if peak_of(question.graph, order) > question.budget or int(counts.max()) > question.repetitions + 1:
         return False
     if question.graph.host is not None and question.graph.host.overlapped:
         order = fetched_earlier(question.graph, order, question.budget, run.deadline)
-    extra = extra_units(question.graph, order)
+    extra = judge.extra_units(question.graph, order)
     if run.extra is None or extra < run.extra:
         run.order, run.extra = order, extra
-        watch(Progress("retention", question.value(extra), answer=lambda: Schedule(order)))
+        watch(Progress("retention", question.value(extra), answer=lambda: judge.Schedule(order)))
     return True
 
 
 def _violations(graph: MemoryGraph, order: tuple[int, ...], budget: int) -> tuple[set[int], set[tuple[int, int]]]:
     """Stages whose memory is above the budget, with the one before where a repetition is, and these repetitions."""
     stages, entries = set[int](), set[tuple[int, int]]()
-    for node, stage, bytes_ in zip(order, stages_of(order), replay(graph, order).bytes_, strict=True):
+    for node, stage, bytes_ in zip(order, judge.stages_of(order), judge.replay(graph, order).bytes_, strict=True):
         if bytes_ > budget:
             stages.add(stage)
             if node != stage:
-                entries.add((node_of(node), stage))
+                entries.add((judge.node_of(node), stage))
                 stages |= {stage - 1} & set(range(len(graph.names)))
     return stages, entries
 
@@ -482,7 +463,7 @@ def _best_schedule(question: MemoryQuestion, model: Retention, columns: Array, l
         late_schedule(graph, windows, {}, set(), loaded),
     ]
     if question.file.checkpoints:
-        ways = [regions_of(graph, order).order for order in ways]
+        ways = [judge.regions_of(graph, order).order for order in ways]
     return min(ways, key=lambda order: peak_of(graph, order))
 
 
@@ -507,7 +488,7 @@ def _proved(run: _Run) -> Found:
     if run.left() <= 0.0:
         if run.order is None:
             return SearchOutcome(None, engine="retention", stopped="time limit")
-        return SearchOutcome(Schedule(run.order), question.value(0), RecomputableBound(BY_PLAIN), "retention", "time limit")
+        return SearchOutcome(judge.Schedule(run.order), question.value(0), RecomputableBound(judge.BY_PLAIN), "retention", "time limit")
     goal = None if extra is None else max(ceil(extra - run.limits.gap * (extra + question.base)), 0)
     stages, depth, entries = run.stages, run.depth, tuple(sorted(run.entries))
     model = retention_model(question.graph, question.budget, question.repetitions, stages, depth, entries, goal)
@@ -516,15 +497,15 @@ def _proved(run: _Run) -> Found:
         model = retention_model(question.graph, question.budget, question.repetitions, stages, depth, entries, goal)
     integers, ordered = integer_model(model)
     claim = None if goal is None else -(-goal // ordered.unit)
-    tree = trace(integers, claim, max(run.left(), 0.1), MOST_STEPS // 2, leading=ordered.leading)
+    tree = trace(integers, claim, max(run.left(), 0.1), judge.MOST_STEPS // 2, leading=ordered.leading)
     units = None if tree.bound is None else max(tree.bound, 0) * ordered.unit
     if goal is not None:
         units = goal if units is None else min(units, goal)
-    proof = Retained(BY_TREE, tuple(sorted(stages)), entries, depth, goal, tree.certificate.scale, packed(tree.certificate))
+    proof = Retained(judge.BY_TREE, tuple(sorted(stages)), entries, depth, goal, tree.certificate.scale, packed(tree.certificate))
     if units is None:
-        return SearchOutcome(None, inf, proof, "retention", reasons=reasons_of(question))
+        return SearchOutcome(None, inf, proof, "retention", reasons=judge.reasons_of(question))
     if run.order is None or extra is None:
         ended = "time limit" if run.exhausted or run.left() <= 0.0 else "complete"
         return SearchOutcome(None, question.value(units), proof, "retention", ended)
     complete = tree.stopped in {"complete", "refuted"} or units >= extra
-    return SearchOutcome(Schedule(run.order), question.value(units), proof, "retention", "complete" if complete else "time limit")
+    return SearchOutcome(judge.Schedule(run.order), question.value(units), proof, "retention", "complete" if complete else "time limit")

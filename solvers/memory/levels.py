@@ -7,22 +7,11 @@ from time import monotonic
 
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch, unwatched
-from crossopt.solvers.memory.judge import (
-    BY_FLOOR,
-    BY_LEVELS,
-    Schedule,
-    batch_bound,
-    bounds_of_batches,
-    extra_units,
-    is_empty,
-    level_reason,
-    peak_bound,
-    value_of,
-)
+from crossopt.solvers.memory import judge
 from crossopt.solvers.memory.rules import peak_of
 from crossopt.solvers.proofs import MemoryLevel, MemoryLevels, RecomputableBound, Retained, UnverifiedBound
 
-Found = SearchOutcome[Schedule]
+Found = SearchOutcome[judge.Schedule]
 Engine = Callable[[MemoryQuestion, Limits, Watch], Found]
 _PATIENCE, _SHARE, _SHARE_OF_A_BATCH = 120.0, 0.3, 0.12
 """Seconds of a search without a limit, and the share of what is left for one question, of those about the largest batch less."""
@@ -41,7 +30,7 @@ class _Search:
     watch: Watch
     deadline: float
     levels: dict[int, MemoryLevel] = field(default_factory=dict)
-    best: Schedule | None = None
+    best: judge.Schedule | None = None
     value: int | float = inf
     unverified: str = ""
     """A solver whose report a level rests on."""
@@ -67,7 +56,7 @@ class _Search:
         if found.bound is not None and isinstance(found.proof, Retained | RecomputableBound | UnverifiedBound):
             self.unverified = found.proof.by if isinstance(found.proof, UnverifiedBound) else self.unverified
             least = None if isinf(found.bound) else _units(fixed, found.bound)
-            proof = RecomputableBound(BY_FLOOR) if isinstance(found.proof, UnverifiedBound) else found.proof
+            proof = RecomputableBound(judge.BY_FLOOR) if isinstance(found.proof, UnverifiedBound) else found.proof
             self.levels[at] = MemoryLevel(at, least, proof)
         self.late = self.late or found.stopped != "complete"
         return found
@@ -75,20 +64,20 @@ class _Search:
     def take(self, order: tuple[int, ...], batch: int | None) -> None:
         """Keep a schedule if it is the best."""
         graph = (self.question if batch is None else self.question.at(batch)).graph
-        if self.question.most_extra is not None and extra_units(graph, order) > self.question.most_extra:
+        if self.question.most_extra is not None and judge.extra_units(graph, order) > self.question.most_extra:
             return
-        value = value_of(self.question, batch, extra_units(graph, order), peak_of(graph, order))
+        value = judge.value_of(self.question, batch, judge.extra_units(graph, order), peak_of(graph, order))
         if value < self.value:
-            self.best = answer = Schedule(order, batch)
+            self.best = answer = judge.Schedule(order, batch)
             self.value = value
             self.watch(Progress(self.name, value, answer=lambda: answer))
 
     def outcome(self, bound: int | float) -> Found:
         """The best answer with its bound."""
-        proof = UnverifiedBound(self.unverified) if self.unverified else MemoryLevels(BY_LEVELS, tuple(self.proofs()))
+        proof = UnverifiedBound(self.unverified) if self.unverified else MemoryLevels(judge.BY_LEVELS, tuple(self.proofs()))
         if self.best is None and bound < inf:
             return SearchOutcome(None, engine=self.name, stopped="time limit" if self.late or self.left() <= 0.0 else "complete")
-        reasons = (level_reason(self.question),) if bound == inf else ()
+        reasons = (judge.level_reason(self.question),) if bound == inf else ()
         near = self.best is not None and self.value - bound <= self.limits.gap * abs(self.value)
         stopped = "complete" if bound == inf or near or not self.late else "time limit"
         return SearchOutcome(self.best, bound, proof, self.name, stopped, reasons)
@@ -122,9 +111,9 @@ def _least_peak(search: _Search) -> Found:
     graph, gap = question.graph, 1.0 if question.most_extra is None else 0.0
     if graph.plain_peak <= question.budget:
         search.take(tuple(range(len(graph.names))), None)
-    elif peak_bound(question, ()) <= question.budget:
+    elif judge.peak_bound(question, ()) <= question.budget:
         search.solve(question.budget, gap)
-    low = int(min(peak_bound(question, search.proofs()), question.budget + 1)) - 1  # nothing fits into it
+    low = int(min(judge.peak_bound(question, search.proofs()), question.budget + 1)) - 1  # nothing fits into it
     tried, unknown = low, set[int]()
     while search.best is not None and _going(search):
         if search.value - low - 1 <= search.limits.gap * search.value:
@@ -138,13 +127,13 @@ def _least_peak(search: _Search) -> Found:
         search.solve(budget, gap)
         if search.value <= budget:
             search.levels.pop(budget, None)
-        elif budget in search.levels and is_empty(question, search.levels[budget]):
+        elif budget in search.levels and judge.is_empty(question, search.levels[budget]):
             low = max(low, budget)
         else:
             unknown.add(budget)
             tried = max(tried, budget) if budget < top else tried
     search.levels = {at: level for at, level in search.levels.items() if at == low}
-    return search.outcome(peak_bound(question, search.proofs()))
+    return search.outcome(judge.peak_bound(question, search.proofs()))
 
 
 def _largest_batch(search: _Search) -> Found:
@@ -153,7 +142,7 @@ def _largest_batch(search: _Search) -> Found:
     batches = search.question.batches
     _plain_batches(search)
     fits = -1 if search.best is None or search.best.batch is None else batches.index(search.best.batch)
-    fails = unknown = sum(1 for _ in bounds_of_batches(search.question, ()))
+    fails = unknown = sum(1 for _ in judge.bounds_of_batches(search.question, ()))
     while unknown - fits > 1 and _going(search):
         middle = (fits + unknown) // 2
         found = search.solve(batches[middle], 1.0, _SHARE_OF_A_BATCH)
@@ -172,7 +161,7 @@ def _largest_batch(search: _Search) -> Found:
         else:
             low = middle
     search.levels = {at: level for at, level in search.levels.items() if level.least is None}
-    return search.outcome(batch_bound(search.question, search.proofs()))
+    return search.outcome(judge.batch_bound(search.question, search.proofs()))
 
 
 def _empty(search: _Search, batch: int) -> bool:
@@ -203,7 +192,7 @@ def _best_batch(search: _Search) -> Found:
     question, batches = search.question, search.question.batches
     _plain_batches(search)
     while _going(search):
-        bounds = dict(bounds_of_batches(question, search.proofs()))
+        bounds = dict(judge.bounds_of_batches(question, search.proofs()))
         better = [
             batch for batch, bound in bounds.items() if search.best is None or search.value - bound > search.limits.gap * search.value
         ]
@@ -218,4 +207,4 @@ def _best_batch(search: _Search) -> Found:
         if batch not in search.levels and middle not in search.levels:
             search.late = True
             break
-    return search.outcome(batch_bound(question, search.proofs()))
+    return search.outcome(judge.batch_bound(question, search.proofs()))

@@ -18,18 +18,8 @@ from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.placement.answer import Placement
 from crossopt.solvers.placement.bounds.along import MOST_REPEATED, along, least_with
 from crossopt.solvers.placement.judge import PlacementLoads
+from crossopt.solvers.placement.latency import paths
 from crossopt.solvers.placement.latency.cuts import cut_bound
-from crossopt.solvers.placement.latency.paths import (
-    LARGEST,
-    between,
-    critical_path,
-    least_pieces,
-    least_time,
-    path_by,
-    pieces_examined,
-    scaled_question,
-    sharper,
-)
 from crossopt.solvers.placement.latency.paths import MOST_REPEATED as MOST_PIECES
 from crossopt.solvers.proofs import Branched, MultiplierBound, OnPath, Proof, Surrounded, Swept
 
@@ -153,19 +143,19 @@ def tree_within(question: PlacementQuestion, proof: Branched) -> IntegerProof:
 
 def _along_a_path(question: PlacementQuestion, proof: OnPath, bound: float) -> float | None:
     """The bound along the path alone, sharpened by the operators beside it if that does not reach `bound`."""
-    scaled = scaled_question(question)
+    scaled = paths.scaled_question(question)
     if proof.longest == "least":
-        return critical_path(scaled)
+        return paths.critical_path(scaled)
     if proof.longest == "cuts":
         return cut_bound(scaled, lambda: False)
-    path = path_by(scaled, proof.longest)
-    if len(path) > LARGEST:
+    path = paths.path_by(scaled, proof.longest)
+    if len(path) > paths.LARGEST:
         return None
-    between_them = between(scaled, path)
-    pieces, size = least_pieces(scaled, path, between_them)
-    shown, beside = least_time(scaled, path, pieces, size), min(proof.beside, len(path))
-    if shown >= bound or beside <= 0 or pieces_examined(pieces, beside) > MOST_PIECES:
+    between_them = paths.between(scaled, path)
+    pieces, size = paths.least_pieces(scaled, path, between_them)
+    shown, beside = paths.least_time(scaled, path, pieces, size), min(proof.beside, len(path))
+    if shown >= bound or beside <= 0 or paths.pieces_examined(pieces, beside) > MOST_PIECES:
         return shown
     ends = iter(range(beside))
-    sharp, _ = sharper(scaled, between_them, pieces, size, lambda: next(ends, None) is None)
-    return max(shown, least_time(scaled, path, sharp, size))
+    sharp, _ = paths.sharper(scaled, between_them, pieces, size, lambda: next(ends, None) is None)
+    return max(shown, paths.least_time(scaled, path, sharp, size))

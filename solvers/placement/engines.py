@@ -10,21 +10,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.model import Model, Values, real, violations
+from crossopt.formulation.placement import throughput
 from crossopt.formulation.placement.blocks import Blocks, blocks_of, figures_of
-from crossopt.formulation.placement.throughput import (
-    Assignment,
-    Stages,
-    assignment_model,
-    contract,
-    device_of_blocks,
-    greatest_of,
-    machine_of,
-    one_stage_model,
-    stage_of,
-    stage_values_at,
-    stages_model,
-    values_at,
-)
 from crossopt.instances.errors import INVALID, ContradictionError, FailedError, RefusedError, SolverError
 from crossopt.instances.placement.question import PlacementQuestion, too_large
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Trace, Watch
@@ -165,7 +152,7 @@ def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> Sear
 
 def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> SearchOutcome[Placement]:
     convex, run = question.contiguity == "convex", Run(question, near=limits.gap)
-    blocks, machine = blocks_of(question.graph, staged=convex), machine_of(question)
+    blocks, machine = blocks_of(question.graph, staged=convex), throughput.machine_of(question)
     try:
         _start(run, blocks, limits, watch, began)
     except KeyboardInterrupt:
@@ -174,10 +161,10 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
         return run.found()
     if too_many(question, blocks):
         return run.found(stopped="complete" if limits.seconds == inf else "time limit")
-    value = min(run.value * (1.0 + COARSE_GAP), greatest_of(blocks))
+    value = min(run.value * (1.0 + COARSE_GAP), throughput.greatest_of(blocks))
     if not convex:
-        blocks = contract(blocks, machine, value)
-    model = assignment_model(blocks, machine, value, run.bound)
+        blocks = throughput.contract(blocks, machine, value)
+    model = throughput.assignment_model(blocks, machine, value, run.bound)
     quantum = model.figures.quantum
 
     def show(state: Known) -> None:
@@ -199,7 +186,7 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
         return none_by(question, run.known, shown[1] if shown and shown[0] >= value else UnverifiedBound(solvers))
     if shown:
         run.raise_bound(*shown)
-    run.improve(None if end.values is None else np.array(device_of_blocks(model, end.values), np.int64)[blocks.block_of])
+    run.improve(None if end.values is None else np.array(throughput.device_of_blocks(model, end.values), np.int64)[blocks.block_of])
     run.raise_bound(real(end.bound, quantum), UnverifiedBound(f"{solvers}, in whole quanta of {quantum:.1e} ms"))
     return replace(run.found(stopped=end.stopped, trace=trace), notes=end.notes)
 
@@ -209,13 +196,13 @@ def too_many(question: PlacementQuestion, blocks: Blocks) -> bool:
     return len(blocks) * len(question.devices) > _MODELLED
 
 
-def _hint(run: Run, blocks: Blocks, model: Assignment) -> Values | None:
+def _hint(run: Run, blocks: Blocks, model: throughput.Assignment) -> Values | None:
     """What is known as a solution of the model, if it is one."""
     if run.known is None:
         return None
     device = np.zeros(len(blocks), np.int64)
     device[blocks.block_of] = run.known
-    hint = values_at(model, blocks, machine_of(run.question), device.tolist())
+    hint = throughput.values_at(model, blocks, throughput.machine_of(run.question), device.tolist())
     return None if violations(model.model, hint) else hint
 
 
@@ -261,7 +248,7 @@ def _start(run: Run, blocks: Blocks, limits: Limits, watch: Watch, began: float)
 
 def _bounds(run: Run, blocks: Blocks, limits: Limits, began: float) -> Iterator[tuple[float, Proof, tuple[Ints, ...]]]:
     """Bounds by prices of blocks, then along all blocks, with what proves them and the placements that come of it."""
-    machine, limit, least = machine_of(run.question), run.value * (1.0 - limits.gap / 2.0), run.bound
+    machine, limit, least = throughput.machine_of(run.question), run.value * (1.0 - limits.gap / 2.0), run.bound
     seconds = min(_PRICING * limits.seconds, _LONGEST_PRICING, began + _SWEEPING * limits.seconds - monotonic())
     if seconds >= _SHORTEST_PRICING:
         from crossopt.solvers.placement.bounds.set_partitioning import PROOF as PROOF_BY_PRICES  # noqa: PLC0415 - it loads a compiler
@@ -302,7 +289,7 @@ def least_stage(
     figures = figures_of(blocks, question.memory, greatest, _STEPS)
     most = alone(blocks, figures)
     for block in sorted(_busiest(blocks, start), key=lambda number: -most[number])[:_ASKED]:
-        model, quantum = one_stage_model(blocks, question.memory, overlapped, greatest, block)
+        model, quantum = throughput.one_stage_model(blocks, question.memory, overlapped, greatest, block)
         answer = backend("cpsat")(model, replace(spend, seconds=_SHARE * spend.seconds))
         if answer.status == "INFEASIBLE" and not question.cpus:
             raise ContradictionError(f"{answer.solver} {INVALID}: it reports INFEASIBLE for a stage that is known")
@@ -396,8 +383,8 @@ def _solved(
 ) -> SearchOutcome[Placement]:
     """What CP-SAT makes of the integer model of all stages."""
     question, overlapped = run.question, run.question.communication == "overlapped"
-    model = stages_model(blocks, question.accelerators, question.cpus, question.memory, overlapped, greatest, run.bound)
-    hint = None if run.known is None else stage_values_at(model, blocks, start.stage, _kinds(question, start.cpu))
+    model = throughput.stages_model(blocks, question.accelerators, question.cpus, question.memory, overlapped, greatest, run.bound)
+    hint = None if run.known is None else throughput.stage_values_at(model, blocks, start.stage, _kinds(question, start.cpu))
     spend = Spend(
         seconds=max(limits.seconds - (monotonic() - began), 0.0),
         gap=max(limits.gap - LEAST_GAP, 0.0),
@@ -425,7 +412,7 @@ def _by_ideals(run: Run, best: Best, first: Trace) -> SearchOutcome[Placement] |
 
 
 def _found(
-    run: Run, blocks: Blocks, model: Stages, answer: Answer, first: Trace, shown: tuple[float, Branched] | None
+    run: Run, blocks: Blocks, model: throughput.Stages, answer: Answer, first: Trace, shown: tuple[float, Branched] | None
 ) -> SearchOutcome[Placement]:
     """What the solver says of it, and what a tree shows of that."""
     quantum, offset = model.figures.quantum, first[-1][0]
@@ -435,7 +422,7 @@ def _found(
     trace = [(event.seconds + offset, in_time(event.value, quantum), in_time(event.bound, quantum)) for event in answer.trace]
     if answer.values is not None:
         kinds = [bool(answer.values[variable]) for variable in model.cpu]
-        run.improve(devices_of(run.question, blocks, stage_of(model, answer.values), kinds))
+        run.improve(devices_of(run.question, blocks, throughput.stage_of(model, answer.values), kinds))
     if answer.bound is not None:
         run.raise_bound(real(answer.bound, quantum), UnverifiedBound(f"{answer.solver}, in whole quanta of {quantum:.1e} ms"))
     if shown:
@@ -451,7 +438,7 @@ def _kinds(question: PlacementQuestion, cpu: Sequence[bool]) -> list[bool]:
     return [*cpu, *[True] * left, *[False] * idle]
 
 
-def _shown(watch: Watch, model: Stages, run: Run) -> Callable[[Event], bool]:
+def _shown(watch: Watch, model: throughput.Stages, run: Run) -> Callable[[Event], bool]:
     def show(event: Event) -> bool:
         best = in_time(event.value, model.figures.quantum)
         best = min((value for value in (best, run.value) if value is not None), default=None)

@@ -11,19 +11,9 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.model import Program
+from crossopt.formulation.sharding import integer
 from crossopt.formulation.sharding.core import Back, Core, piece_indices
 from crossopt.formulation.sharding.dual import Dual, bound_of
-from crossopt.formulation.sharding.integer import (
-    choice_of,
-    chosen_in,
-    chosen_memory,
-    cover_row,
-    dual_of,
-    fractional_memory,
-    memory_rows,
-    program_of,
-    weak_program_of,
-)
 from crossopt.formulation.sharding.tree import DEEPEST, Branch, Step, after, left_by, parted
 from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.instances.sharding.problem import FORBIDDEN
@@ -62,10 +52,12 @@ class Modelled:
             if len(new) < _ROWS and all(abs(time - other) >= _APART for other in new):
                 new.append(time)
         self.times = np.concatenate([self.times, np.array(new, np.int64)])
-        self.session.add(memory_rows(self.core, np.array(new, np.int64)), self.price)
+        self.session.add(integer.memory_rows(self.core, np.array(new, np.int64)), self.price)
 
 
-def modelled(core: Core, limits: Limits, programmed: Callable[[Core], Program] = program_of, price: float | None = None) -> Modelled:
+def modelled(
+    core: Core, limits: Limits, programmed: Callable[[Core], Program] = integer.program_of, price: float | None = None
+) -> Modelled:
     """The model without rows for memory."""
     program = programmed(core)
     session = Session(program, limits.workers, limits.seed)
@@ -81,8 +73,8 @@ def relaxation(
         if found.ending != "solved":
             return found.ending
         shares = found.columns[: len(model.core.costs)]
-        dual = dual_of(model.core, model.unit, found.duals[: model.rows], model.times, found.duals[model.rows :])
-        over, _ = fractional_memory(model.core, shares)
+        dual = integer.dual_of(model.core, model.unit, found.duals[: model.rows], model.times, found.duals[model.rows :])
+        over, _ = integer.fractional_memory(model.core, shares)
         over = over[~np.isin(over, model.times)]
         if suffices(dual) or not len(over):
             return shares
@@ -254,7 +246,7 @@ def weak(run: Run) -> None:
     """Offer choices and bounds of the weak integer model, to compare with; its relaxation proves nothing worth keeping."""
     run.tick()
     run.label = "weak integer model"
-    _solve(modelled(run.core, run.limits, weak_program_of), run, np.array)
+    _solve(modelled(run.core, run.limits, integer.weak_program_of), run, np.array)
 
 
 def _rest(run: Run, rest: tuple[Core, Back], steps: tuple[Dual, ...]) -> tuple[Core, Back] | None:
@@ -299,7 +291,7 @@ def _solve(model: Modelled, run: Run, back: Back) -> None:
             return
         chosen = None if found.columns is None else chosen_by(model.core, found.columns)
         _tell(model, run, found.bound)
-        over = chosen_memory(model.core, chosen)[0] if chosen is not None else model.times
+        over = integer.chosen_memory(model.core, chosen)[0] if chosen is not None else model.times
         if chosen is not None and not len(over):
             run.offer(back(chosen))
         if found.ending == "stopped" or chosen is None:
@@ -312,7 +304,7 @@ def _solve(model: Modelled, run: Run, back: Back) -> None:
         if len(new):
             model.add(new)
         else:
-            model.session.add(cover_row(model.core, chosen, int(over[0])))
+            model.session.add(integer.cover_row(model.core, chosen, int(over[0])))
         run.tick()
 
 
@@ -360,7 +352,7 @@ def _look(model: Modelled, run: Run, back: Back) -> SolveMonitor:
         columns, look.columns = look.columns, None
         if columns is not None:
             chosen = chosen_by(model.core, columns)
-            if not len(chosen_memory(model.core, chosen)[0]):
+            if not len(integer.chosen_memory(model.core, chosen)[0]):
                 run.offer(back(chosen))
         return run.enough()
 
@@ -383,7 +375,7 @@ def cpsat(run: Run) -> None:
         )
     run.label = "whole numbers"
     try:
-        choice = choice_of(run.core)
+        choice = integer.choice_of(run.core)
     except ValueError as error:
         raise RefusedError(f"cpsat counts in numbers below 2^53, and here {error} (take --engine auto)") from error
     spend = Spend(max(run.left, 0.0), run.limits.gap, run.limits.workers, run.limits.seed, watch=partial(_seen, run))
@@ -392,7 +384,7 @@ def cpsat(run: Run) -> None:
         run.bound_told(FORBIDDEN, answer.solver)
         return
     if answer.values is not None:
-        run.offer(chosen_in(choice, answer.values))
+        run.offer(integer.chosen_in(choice, answer.values))
     if answer.bound is not None:
         run.bound_told(answer.bound if run.cost is None else min(answer.bound, run.cost), answer.solver)
     if answer.stopped in {"time limit", "interrupted"}:

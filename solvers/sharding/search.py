@@ -14,27 +14,8 @@ from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.compiled import Seed, compiled, draw_below, seed_of
 from crossopt.formulation.sharding.core import Core, cost_of, in_use
 from crossopt.formulation.sharding.dual import Dual
+from crossopt.solvers.sharding import regions
 from crossopt.solvers.sharding.messages import Ascent, Cooling, ascent_of, climb, cool, cooling_of, memory_costs, proof_of
-from crossopt.solvers.sharding.regions import (
-    NODES,
-    WORK,
-    Events,
-    Layout,
-    Region,
-    Standing,
-    best_choice,
-    changes_of,
-    closed,
-    difference,
-    events_of,
-    fits,
-    gathered,
-    layout_of,
-    moved,
-    opened,
-    region_of,
-    standing_of,
-)
 from crossopt.solvers.sharding.run import Run
 
 # Large neighbourhoods one after the other, within hard memory (Shaw, 1998; record-to-record travel: Dueck, 1993).
@@ -53,10 +34,10 @@ BEST, TRIED, STOOD, BETTER = range(4)
 class Walker(NamedTuple):
     """Who searches: where it stands, its best choice, and room to work."""
 
-    layout: Layout
-    standing: Standing
-    region: Region
-    events: Events
+    layout: regions.Layout
+    standing: regions.Standing
+    region: regions.Region
+    events: regions.Events
     arcs: Ints
     prices: Ints
     """What the memory of each strategy costs at the multipliers."""
@@ -72,14 +53,14 @@ class Walker(NamedTuple):
 def walked(walker: Walker, moves: int, work: int, share: float) -> None:
     """Some moves, until `work` is done; the cost may rise to (1 + share) times the best."""
     region = walker.region
-    region.sizes[WORK] = 0
+    region.sizes[regions.WORK] = 0
     for _ in range(moves):
-        before, cost = region.sizes[WORK], walker.standing.figures[0]
+        before, cost = region.sizes[regions.WORK], walker.standing.figures[0]
         size = _drawn_size(walker)
         _move(walker, SIZES[size], share)
         walker.gains[size, 0] = 0.999 * walker.gains[size, 0] + max(cost - walker.standing.figures[0], 0)
-        walker.gains[size, 1] = 0.999 * walker.gains[size, 1] + (region.sizes[WORK] - before)
-        if region.sizes[WORK] >= work:
+        walker.gains[size, 1] = 0.999 * walker.gains[size, 1] + (region.sizes[regions.WORK] - before)
+        if region.sizes[regions.WORK] >= work:
             break
 
 
@@ -115,29 +96,29 @@ def _move(walker: Walker, size: int, share: float) -> None:
     nodes = len(standing.labels)
     size = min(size, nodes, len(region.labels))
     apart = size >= 12 and draw_below(walker.seed, 4) == 0
-    count = gathered(layout, region, walker.seed, draw_below(walker.seed, nodes), size // 2 if apart else size, int(np.int64(0)))
+    count = regions.gathered(layout, region, walker.seed, draw_below(walker.seed, nodes), size // 2 if apart else size, int(np.int64(0)))
     if apart:
-        count = gathered(layout, region, walker.seed, draw_below(walker.seed, nodes), size, count)
-    region.sizes[NODES] = count
+        count = regions.gathered(layout, region, walker.seed, draw_below(walker.seed, nodes), size, count)
+    region.sizes[regions.NODES] = count
     rate = RATES[draw_below(walker.seed, len(RATES))]
-    inner = opened(layout, standing, region, walker.prices, rate, walker.arcs)
-    best_choice(region, walker.seed)
-    region.sizes[WORK] += 64 * count
-    more = difference(layout, standing, region, walker.arcs, inner)
+    inner = regions.opened(layout, standing, region, walker.prices, rate, walker.arcs)
+    regions.best_choice(region, walker.seed)
+    region.sizes[regions.WORK] += 64 * count
+    more = regions.difference(layout, standing, region, walker.arcs, inner)
     walker.counts[TRIED] += 1
     if standing.figures[0] + more <= walker.counts[BEST] + share * abs(walker.counts[BEST]):
-        changes_of(layout, standing, region, walker.events)
-        if walker.events.filled[0] == 0 or fits(standing, walker.events):
+        regions.changes_of(layout, standing, region, walker.events)
+        if walker.events.filled[0] == 0 or regions.fits(standing, walker.events):
             _stand(walker, more)
-    closed(region)
+    regions.closed(region)
 
 
 @compiled
 def _stand(walker: Walker, more: int) -> None:
     standing, region = walker.standing, walker.region
-    for here in range(region.sizes[NODES]):
+    for here in range(region.sizes[regions.NODES]):
         if region.labels[here] != standing.labels[region.nodes[here]]:
-            moved(walker.layout, standing, region.nodes[here], region.labels[here])
+            regions.moved(walker.layout, standing, region.nodes[here], region.labels[here])
     standing.figures[0] += more
     walker.counts[STOOD] += 1
     if standing.figures[0] < walker.counts[BEST]:
@@ -152,20 +133,22 @@ def pull(walker: Walker, moves: int, size: int, hard: bool) -> None:
     standing, region = walker.standing, walker.region
     for _ in range(moves):
         start = draw_below(walker.seed, len(standing.labels))
-        region.sizes[NODES] = gathered(walker.layout, region, walker.seed, start, min(size, len(region.labels)), int(np.int64(0)))
-        inner = opened(walker.layout, standing, region, walker.prices, int(np.int64(RATE_ONE)), walker.arcs)
-        best_choice(region, walker.seed)
-        more = difference(walker.layout, standing, region, walker.arcs, inner)
-        changes_of(walker.layout, standing, region, walker.events)
-        if not hard or walker.events.filled[0] == 0 or fits(standing, walker.events):
+        region.sizes[regions.NODES] = regions.gathered(
+            walker.layout, region, walker.seed, start, min(size, len(region.labels)), int(np.int64(0))
+        )
+        inner = regions.opened(walker.layout, standing, region, walker.prices, int(np.int64(RATE_ONE)), walker.arcs)
+        regions.best_choice(region, walker.seed)
+        more = regions.difference(walker.layout, standing, region, walker.arcs, inner)
+        regions.changes_of(walker.layout, standing, region, walker.events)
+        if not hard or walker.events.filled[0] == 0 or regions.fits(standing, walker.events):
             _stand(walker, more)
-        closed(region)
+        regions.closed(region)
 
 
 # A walker made ready: laid out, priced, with room to work.
 
 
-def integer_prices(core: Core, layout: Layout, multipliers: Array) -> Ints:
+def integer_prices(core: Core, layout: regions.Layout, multipliers: Array) -> Ints:
     """What the memory of each strategy costs, in whole numbers below the wall."""
     prices = np.rint(np.minimum(memory_costs(core, layout.timeline, multipliers), layout.wall >> 4))
     return np.asarray(prices.astype(np.int64))
@@ -173,12 +156,12 @@ def integer_prices(core: Core, layout: Layout, multipliers: Array) -> Ints:
 
 def walker_of(core: Core, labels: Ints, multipliers: Array, number: int) -> Walker:
     """A walker that stands at these labels; `number` seeds its draws."""
-    layout = layout_of(core)
+    layout = regions.layout_of(core)
     most = int(min(SIZES[-1], len(core)))
-    region = region_of(layout.entries, len(core), int(core.counts.max(initial=1)), most)
+    region = regions.region_of(layout.entries, len(core), int(core.counts.max(initial=1)), most)
     arcs, gains = np.zeros(len(region.bases), np.int64), np.zeros((len(SIZES), 2))
-    standing = standing_of(core, layout, labels)
-    room = (region, events_of(layout, most), arcs, integer_prices(core, layout, multipliers))
+    standing = regions.standing_of(core, layout, labels)
+    room = (region, regions.events_of(layout, most), arcs, integer_prices(core, layout, multipliers))
     return Walker(layout, standing, *room, labels.copy(), np.zeros(4, np.int64), gains, seed_of(number))._replace(
         counts=np.array([standing.figures[0], 0, 0, 0], np.int64)
     )
@@ -186,7 +169,7 @@ def walker_of(core: Core, labels: Ints, multipliers: Array, number: int) -> Walk
 
 def placed(core: Core, walker: Walker, labels: Ints, multipliers: Array) -> Walker:
     """The walker at other labels, which are its best, and other multipliers."""
-    standing = standing_of(core, walker.layout, labels)
+    standing = regions.standing_of(core, walker.layout, labels)
     counts = np.zeros_like(walker.counts)
     counts[BEST] = standing.figures[0]
     return walker._replace(standing=standing, best=labels.copy(), counts=counts, prices=integer_prices(core, walker.layout, multipliers))
@@ -216,7 +199,7 @@ def fitted(core: Core, walker: Walker, multipliers: Array, going: Callable[[], b
         least = some.mean() / 8.0 if len(some) else abs(float(walker.standing.figures[0])) / max(len(used), 1) + 1.0
         multipliers[over] = np.maximum(multipliers[over] * rise, least)
         prices = integer_prices(core, walker.layout, multipliers)
-        walker = walker._replace(standing=standing_of(core, walker.layout, labels), prices=prices)
+        walker = walker._replace(standing=regions.standing_of(core, walker.layout, labels), prices=prices)
         size = int(SIZES[-1] if rounds % 2 == 0 else SIZES[-2])
         moves = 1 + 2 * len(core) // size
         while moves > 0 and going():

@@ -24,25 +24,8 @@ from crossopt.instances.errors import ContradictionError, FailedError
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.codesign.answer import Candidate
+from crossopt.solvers.codesign.linear import whole
 from crossopt.solvers.codesign.linear.refine import Refined
-from crossopt.solvers.codesign.linear.whole import (
-    HERE,
-    MOST_ROWS,
-    TANGENT,
-    Rest,
-    Screen,
-    first_model,
-    lines_of,
-    model_of,
-    plans_with,
-    price_here,
-    reach_of,
-    rest_of,
-    screened,
-    tangents_of,
-    with_chip,
-    with_tangent,
-)
 from crossopt.solvers.proofs import WholeProof
 
 _FEW = 64
@@ -65,7 +48,7 @@ _BLOCK = 1024
 class _Work:
     """The proof as far as it is made."""
 
-    rest: Rest
+    rest: whole.Rest
     deadline: float
     watch: Watch
     value: float | None
@@ -83,12 +66,12 @@ class _Work:
 
     def add(self, kind: int, plan: int, places: Ints, more: Tangents | None = None) -> Codesign:
         """The model with one more row."""
-        problem = first_model(self.rest) if self.problem is None else self.problem
+        problem = whole.first_model(self.rest) if self.problem is None else self.problem
         self.rows.append((kind, plan, *places.tolist()))
         if more is None:
-            self.problem = with_chip(self.rest, problem, plan, places)
+            self.problem = whole.with_chip(self.rest, problem, plan, places)
         else:
-            self.problem = with_tangent(self.rest, problem, plan, more)
+            self.problem = whole.with_tangent(self.rest, problem, plan, more)
         return self.problem
 
 
@@ -118,7 +101,7 @@ def certify_bound(
     """A proof in whole numbers that no design is below a bound, or that there is none where the bound is infinite; None where none is
     found. A TimeoutError where time is up."""
     deadline = monotonic() + seconds
-    rest = rest_of(instance, bound, deadline)
+    rest = whole.rest_of(instance, bound, deadline)
     if rest is None:
         return WholeProof((), (), 1, ())
     if not rest.chip.parts or len(rest) > _MOST_PLANS:
@@ -133,13 +116,13 @@ def _certified(work: _Work, best: Candidate | None) -> WholeProof | None:
             if not len(work.rest):
                 return WholeProof(tuple(work.screens), (), 1, ())
         _touch(work, option_indices(work.rest.space, best.point))
-    problem = work.problem or first_model(work.rest)
-    goal = reach_of(work.rest, problem)
+    problem = work.problem or whole.first_model(work.rest)
+    goal = whole.reach_of(work.rest, problem)
     found = trace(problem.model(), goal, work.left(), _MOST_BOXES, lambda values: _tighter(work, values))
-    if not found.proved or (goal is None and found.bound is not None) or len(work.rows) > MOST_ROWS:
+    if not found.proved or (goal is None and found.bound is not None) or len(work.rows) > whole.MOST_ROWS:
         return None
     tree = found.certificate
-    proved = proved_bound(model_of(work.rest, work.rows).model(), tree)
+    proved = proved_bound(whole.model_of(work.rest, work.rows).model(), tree)
     if proved is not None and (goal is None or proved < goal):  # tangents are computed together there, and here one by one
         return None
     return WholeProof(tuple(work.screens), tuple(work.rows), tree.scale, packed(tree))
@@ -147,16 +130,16 @@ def _certified(work: _Work, best: Candidate | None) -> WholeProof | None:
 
 def _screen(work: _Work, best: Candidate, stages: int) -> None:
     """Prices and shares of every plan, after so many tangents; those that are out keep what they needed."""
-    rest, blocks = work.rest, list[Screen]()
+    rest, blocks = work.rest, list[whole.Screen]()
     places = option_indices(rest.space, best.point)
     for start in range(0, len(rest), _BLOCK):
         blocks.append(_screen_block(work, np.arange(start, min(start + _BLOCK, len(rest))), places, stages))
-    screen = Screen(*(tuple(row for block in blocks for row in getattr(block, name)) for name in ("points", "prices", "shares")))
-    work.screens.append(lines_of(screen))
-    work.rest = screened(rest, screen)
+    screen = whole.Screen(*(tuple(row for block in blocks for row in getattr(block, name)) for name in ("points", "prices", "shares")))
+    work.screens.append(whole.lines_of(screen))
+    work.rest = whole.screened(rest, screen)
 
 
-def _screen_block(work: _Work, rows: Ints, places: Ints, stages: int) -> Screen:
+def _screen_block(work: _Work, rows: Ints, places: Ints, stages: int) -> whole.Screen:
     rest = work.rest
     start = _nearest(rest, places)
     points = np.repeat(start[None], len(rows), axis=0)
@@ -165,7 +148,7 @@ def _screen_block(work: _Work, rows: Ints, places: Ints, stages: int) -> Screen:
     several, left = list[Tangents](), rows
     for stage in range(stages):
         work.left()
-        several = [*several, tangents_of(rest, left, points)]
+        several = [*several, whole.tangents_of(rest, left, points)]
         seen, at = sought(rest.chip, several, rest.needs[left], rest.bound * _BEYOND)
         for index, row in enumerate(left.tolist()):
             found[row] = _short(at.prices[index]), _short(at.shares[index])
@@ -177,7 +160,9 @@ def _screen_block(work: _Work, rows: Ints, places: Ints, stages: int) -> Screen:
         for row, point in zip(left.tolist(), points.tolist(), strict=True):
             chips[row].append(tuple(point))
     order = rows.tolist()
-    return Screen(tuple(tuple(chips[row]) for row in order), tuple(found[row][0] for row in order), tuple(found[row][1] for row in order))
+    return whole.Screen(
+        tuple(tuple(chips[row]) for row in order), tuple(found[row][0] for row in order), tuple(found[row][1] for row in order)
+    )
 
 
 def _short(figures: Array) -> tuple[float, ...]:
@@ -185,7 +170,7 @@ def _short(figures: Array) -> tuple[float, ...]:
     return tuple(float(f"{figure:.8g}") for figure in figures.tolist())
 
 
-def _nearest(rest: Rest, places: Ints) -> Ints:
+def _nearest(rest: whole.Rest, places: Ints) -> Ints:
     """The literals of a chip, or where one of them is out, any."""
     point = rest.chip.point(places)
     return np.array([point[part.name] for part in rest.chip.parts], np.int64)
@@ -196,14 +181,14 @@ def _touch(work: _Work, places: Ints) -> None:
     rest = work.rest
     point, plan = _nearest(rest, places), int(np.argmin(rest.roots))
     for _ in range(_TOUCHES):
-        problem = work.add(TANGENT, plan, point, _tangents_at(rest, plan, point))
-        found = trace(problem.model(), reach_of(rest, problem), work.left(), 1)
+        problem = work.add(whole.TANGENT, plan, point, _tangents_at(rest, plan, point))
+        found = trace(problem.model(), whole.reach_of(rest, problem), work.left(), 1)
         if found.root is None or found.proved:
             return
         share = dict(zip(_variables(problem), found.root, strict=True))
         plan = int(np.argmax([share[choice] for choice in problem.choices]))
         point = np.array([np.argmax([share[literal] for literal in part.literals]) for part in rest.chip.parts], np.int64)
-        if (TANGENT, plan, *point.tolist()) in work.rows:
+        if (whole.TANGENT, plan, *point.tolist()) in work.rows:
             return
 
 
@@ -212,26 +197,26 @@ def _variables(problem: Codesign) -> tuple[Variable, ...]:
     return (problem.time, *problem.choices, *(literal for part in problem.chip.parts for literal in part.literals))
 
 
-def _tangents_at(rest: Rest, plan: int, places: Ints) -> Tangents:
-    which = plans_with(rest, plan)
-    return tangents_of(rest, which, np.repeat(places[None], len(which), axis=0))
+def _tangents_at(rest: whole.Rest, plan: int, places: Ints) -> Tangents:
+    which = whole.plans_with(rest, plan)
+    return whole.tangents_of(rest, which, np.repeat(places[None], len(which), axis=0))
 
 
 def _tighter(work: _Work, values: Sequence[int]) -> Model | None:
     """What the full model says of a solution that is below the bound."""
-    rest, problem = work.rest, work.problem or first_model(work.rest)
+    rest, problem = work.rest, work.problem or whole.first_model(work.rest)
     chosen = dict(zip(_variables(problem), values, strict=True))
     point, plan = problem.decoded(chosen)
     places = np.array([point[part.name] for part in rest.chip.parts], np.int64)
-    value, _ = price_here(rest, plan, places)
+    value, _ = whole.price_here(rest, plan, places)
     if value < rest.bound:
         raise ContradictionError(f"a bound of {rest.bound:.6g} s was reported, but there is a design of {value:.6g} s")
     work.left()
-    if rest.bound < inf and np.isfinite(value) and (TANGENT, plan, *places.tolist()) not in work.rows:
+    if rest.bound < inf and np.isfinite(value) and (whole.TANGENT, plan, *places.tolist()) not in work.rows:
         more = _tangents_at(rest, plan, places)
         exact = more.at(rest.chip, point)[np.flatnonzero(more.plans == plan)[0]]
         if exact >= problem.quantum * (chosen[problem.time] + len(rest.chip.parts) + 2):
-            return work.add(TANGENT, plan, places, more).model()
-    if (HERE, plan, *places.tolist()) in work.rows:
+            return work.add(whole.TANGENT, plan, places, more).model()
+    if (whole.HERE, plan, *places.tolist()) in work.rows:
         return None
-    return work.add(HERE, plan, places).model()
+    return work.add(whole.HERE, plan, places).model()

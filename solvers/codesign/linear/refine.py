@@ -18,26 +18,8 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Ints
 from crossopt.crossflow.plan import Plans, rows_of
 from crossopt.crossflow.workload import Transformer
-from crossopt.formulation.codesign.choices import (
-    Chip,
-    Codesign,
-    Masks,
-    Point,
-    Tangents,
-    chip_of,
-    codesign,
-    columns_of,
-    compose,
-    join_tangents,
-    known,
-    no_more,
-    only,
-    restricted,
-    screening_bounds,
-    with_cutoff,
-    with_monotone_row,
-    without,
-)
+from crossopt.formulation.codesign import choices
+from crossopt.formulation.codesign.choices import known
 from crossopt.formulation.codesign.forms import Form
 from crossopt.formulation.codesign.tangent import tangents_at
 from crossopt.formulation.model import Values, real
@@ -93,7 +75,7 @@ class Refined:
     survey: Survey
     notes: tuple[str, ...] = ()
     """That the solver did not end by itself."""
-    problem: Codesign | None = None
+    problem: choices.Codesign | None = None
     """The integer model as it was solved last."""
     least: int | None = None
     """Its optimum in quanta, or what the solver proved of it; None where it has no solution."""
@@ -122,7 +104,7 @@ class _Loop:
     stopped: str = "complete"
     notes: tuple[str, ...] = ()
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
-    problem: Codesign | None = None
+    problem: choices.Codesign | None = None
     least: int | None = None
 
     @property
@@ -234,27 +216,27 @@ def _refine(loop: _Loop, backend: Backend, form: Form) -> None:
             problem = _tightened(loop, problem, form, answer.values)
 
 
-def _chip(loop: _Loop) -> Chip:
+def _chip(loop: _Loop) -> choices.Chip:
     try:
-        return chip_of(loop.instance, loop.left.space, loop.left.root.box)
+        return choices.chip_of(loop.instance, loop.left.space, loop.left.root.box)
     except ValueError as error:
         raise RefusedError(str(error)) from error
 
 
-def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
+def _first(loop: _Loop, chip: choices.Chip, form: Form) -> choices.Codesign:
     """The plans that may be better, with tangents at the best design known. Without a design any is welcome, and none has a tangent."""
     plans, roots = _transformer_plans(loop.left.plans), loop.left.bounds
     needs = memory_of(loop.instance.workload, plans) + chip.best.reserved_memory
     if loop.best.plan is None:
         loop.plans = len(plans)
-        return form.begin(codesign(chip, plans, needs, roots, 2.0 * float(roots.max(initial=1.0))), loop.instance, loop.left.space)
+        return form.begin(choices.codesign(chip, plans, needs, roots, 2.0 * float(roots.max(initial=1.0))), loop.instance, loop.left.space)
     found = _screened(loop, chip, plans, needs)
     remaining, roots = found.remaining, np.maximum(roots[found.remaining], found.bounds)
     loop.plans, loop.bound = len(remaining), max(loop.bound, min(float(roots.min(initial=inf)), loop.below))
     loop.note()
-    problem = codesign(found.chip, rows_of(plans, remaining), needs[remaining], roots, loop.below)
+    problem = choices.codesign(found.chip, rows_of(plans, remaining), needs[remaining], roots, loop.below)
     for tangents in found.tangents:
-        problem = known(problem, Tangents(np.arange(len(remaining)), tangents.constants, tangents.slopes))
+        problem = known(problem, choices.Tangents(np.arange(len(remaining)), tangents.constants, tangents.slopes))
     if not len(remaining):
         return problem
     problem = form.begin(problem, loop.instance, loop.left.space)
@@ -270,14 +252,14 @@ class _Screened:
     """What prices on the budgets leave: plans and literals, the plans' tangents, list by list, and their bounds."""
 
     remaining: Ints
-    chip: Chip
-    tangents: list[Tangents]
+    chip: choices.Chip
+    tangents: list[choices.Tangents]
     bounds: Array
-    point: Point
+    point: choices.Point
     """Where the next tangent of each plan would be taken."""
 
 
-def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> _Screened:
+def _screened(loop: _Loop, chip: choices.Chip, plans: Plans, needs: Array) -> _Screened:
     """Plans that prices do not rule out, with tangents at the best design known, then each at its own cheapest chip."""
     seen = _Screened(np.arange(len(plans)), chip, [], np.full(len(plans), -inf), chip.point(loop.best.places))
     for _ in range(_SCREENS if chip.parts else 0):  # of hardware that is given the bound on the best chip is the price
@@ -290,32 +272,32 @@ def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> _Screened:
     return seen
 
 
-def _looked_at(loop: _Loop, seen: _Screened, plans: Plans, needs: Array, rows: Ints) -> tuple[_Screened, Masks]:
+def _looked_at(loop: _Loop, seen: _Screened, plans: Plans, needs: Array, rows: Ints) -> tuple[_Screened, choices.Masks]:
     """Some of the plans after one more tangent of each, those that are left, and the literals that these may have."""
     remaining = seen.remaining[rows]
     point = {name: literal[rows] if isinstance(literal, np.ndarray) else literal for name, literal in seen.point.items()}
     several = [*(tangents.rows(rows) for tangents in seen.tangents), _tangents(loop, seen.chip, plans, remaining, point)]
     loop.tangents += len(remaining)
-    found = screening_bounds(seen.chip, several, needs[remaining], loop.below)
+    found = choices.screening_bounds(seen.chip, several, needs[remaining], loop.below)
     bounds = np.maximum(seen.bounds[rows], found.bounds)
     left = np.flatnonzero(bounds < loop.below)
     cheapest = {name: places[left, None] for name, places in found.places.items()}
     return _Screened(remaining[left], seen.chip, [tangents.rows(left) for tangents in several], bounds[left], cheapest), found.literals
 
 
-def _joined(blocks: Sequence[tuple[_Screened, Masks]]) -> _Screened:
+def _joined(blocks: Sequence[tuple[_Screened, choices.Masks]]) -> _Screened:
     """The plans of all blocks, without the literals that none of them may have; each has its cheapest ones left."""
     chip, parts = blocks[0][0].chip, [block for block, _ in blocks]
     masks = {part.name: np.logical_or.reduce([literals[part.name] for _, literals in blocks]) for part in chip.parts}
-    columns = columns_of(chip, masks)
+    columns = choices.columns_of(chip, masks)
     remaining, bounds = (np.concatenate([getattr(block, name) for block in parts]) for name in ("remaining", "bounds"))
-    several = [join_tangents(same).columns(columns) for same in zip(*(block.tangents for block in parts), strict=True)]
+    several = [choices.join_tangents(same).columns(columns) for same in zip(*(block.tangents for block in parts), strict=True)]
     cheapest = {name: np.concatenate([np.asarray(block.point[name]) for block in parts]) for name in masks}
     point = {name: (np.cumsum(mask) - 1)[cheapest[name]] for name, mask in masks.items()}
-    return _Screened(remaining, restricted(chip, masks), several, bounds, point)
+    return _Screened(remaining, choices.restricted(chip, masks), several, bounds, point)
 
 
-def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Codesign:
+def _tightened(loop: _Loop, problem: choices.Codesign, form: Form, values: Values) -> choices.Codesign:
     """The problem with what the full model says of a solution that the relaxation likes too much."""
     (point, plan), chip = problem.decoded(values), problem.chip
     places = chip.places(point)
@@ -327,9 +309,9 @@ def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Co
         _refuse_contradicted(loop)
         if not known_one:
             return _first(loop, chip, form)
-        problem = with_cutoff(problem, loop.below)
+        problem = choices.with_cutoff(problem, loop.below)
     if not np.isfinite(prices[plan]):
-        return without(problem, point, plan if here.alive[0] else None)
+        return choices.without(problem, point, plan if here.alive[0] else None)
     which = np.arange(len(problem.plans)) if len(problem.plans) <= _TOGETHER else np.array([plan])
     more = _tangents(loop, chip, problem.plans, which, point)
     row = int(np.flatnonzero(which == plan)[0])
@@ -339,12 +321,12 @@ def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Co
         problem = form.tighten(known(problem, more), np.array([len(problem.tangents) + row]), point)
         if any(row.violation(values) for row in problem.rows[before:]):
             return problem
-    best = values_of(loop.instance, Corners(compose(chip, point), np.ones(1, bool)), rows_of(problem.plans, which[[row]]))
-    problem = with_monotone_row(problem, plan, float(best[0, 0]), no_more(chip, point))
-    return with_monotone_row(problem, plan, float(prices[plan]), only(chip, point))
+    best = values_of(loop.instance, Corners(choices.compose(chip, point), np.ones(1, bool)), rows_of(problem.plans, which[[row]]))
+    problem = choices.with_monotone_row(problem, plan, float(best[0, 0]), choices.no_more(chip, point))
+    return choices.with_monotone_row(problem, plan, float(prices[plan]), choices.only(chip, point))
 
 
-def _tangents(loop: _Loop, chip: Chip, plans: Plans, which: Ints, point: Point) -> Tangents:
+def _tangents(loop: _Loop, chip: choices.Chip, plans: Plans, which: Ints, point: choices.Point) -> choices.Tangents:
     """Tangents at one chip, unless the time is up."""
     workload, found = loop.instance.workload, []
     if not isinstance(workload, Transformer):
@@ -355,7 +337,7 @@ def _tangents(loop: _Loop, chip: Chip, plans: Plans, which: Ints, point: Point) 
         rows = slice(start, start + _BLOCK)
         own = {name: literal[rows] if isinstance(literal, np.ndarray) else literal for name, literal in point.items()}
         found.append(tangents_at(workload, loop.instance.cluster, chip, plans, which[rows], own))
-    return join_tangents(found)
+    return choices.join_tangents(found)
 
 
 def _transformer_plans(plans: AnyPlans) -> Plans:
@@ -371,7 +353,7 @@ def _refuse_contradicted(loop: _Loop) -> None:
         raise ContradictionError(f"{loop.solver or 'the screen'} {INVALID}: {reason}")
 
 
-def _bound(loop: _Loop, problem: Codesign, answer: Answer) -> float:
+def _bound(loop: _Loop, problem: choices.Codesign, answer: Answer) -> float:
     """What the answer proves: nothing is below its bound, or where there is no solution nothing is below the value asked for."""
     if answer.bound is None:
         return loop.below

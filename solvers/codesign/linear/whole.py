@@ -12,25 +12,7 @@ from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.plan import Plans, rows_of
 from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.certificate import numbers_in, proved_bound, unpacked
-from crossopt.formulation.codesign.choices import (
-    STEPS,
-    At,
-    Chip,
-    Codesign,
-    Point,
-    Tangents,
-    bounds_at,
-    chip_of,
-    codesign,
-    compose,
-    join_tangents,
-    known,
-    no_more,
-    only,
-    restricted,
-    with_monotone_row,
-    without,
-)
+from crossopt.formulation.codesign import choices
 from crossopt.formulation.codesign.tangent import tangents_at, with_strong_rows
 from crossopt.formulation.model import quantum_for
 from crossopt.formulation.vipr import IntegerProof
@@ -112,7 +94,7 @@ class Rest:
     instance: Instance
     space: Grid
     bound: float
-    chip: Chip
+    chip: choices.Chip
     plans: Plans
     needs: Array
     """Bytes of each plan, and those that are reserved."""
@@ -143,12 +125,12 @@ def rest_of(instance: Instance, bound: float, deadline: float = inf) -> Rest | N
     plans = joined(parts)
     if not isinstance(plans, Plans):
         return None
-    chip = chip_of(instance, space, root.box)
+    chip = choices.chip_of(instance, space, root.box)
     needs = memory_of(instance.workload, plans) + chip.best.reserved_memory
     return Rest(instance, space, bound, chip, plans, needs, np.concatenate(found))
 
 
-def tangents_of(rest: Rest, which: Ints, points: Ints) -> Tangents:
+def tangents_of(rest: Rest, which: Ints, points: Ints) -> choices.Tangents:
     """A tangent of each of these plans, at a chip of its own: a row of places of literals."""
     workload, cluster, found = rest.instance.workload, rest.instance.cluster, []
     if not isinstance(workload, Transformer):
@@ -158,7 +140,7 @@ def tangents_of(rest: Rest, which: Ints, points: Ints) -> Tangents:
         rows = slice(start, start + block)
         own = {part.name: points[rows, column][:, None] for column, part in enumerate(rest.chip.parts)}
         found.append(tangents_at(workload, cluster, rest.chip, rest.plans, which[rows], own))
-    return join_tangents(found)
+    return choices.join_tangents(found)
 
 
 def screened(rest: Rest, screen: Screen) -> Rest:
@@ -174,12 +156,12 @@ def screened(rest: Rest, screen: Screen) -> Rest:
     for size in np.unique(sizes):
         which = np.flatnonzero(sizes == size)
         several = [every.rows(starts[which] + stage) for stage in range(int(size))]
-        at = At(*(_table([rows[plan] for plan in which]) for rows in (screen.prices, screen.shares)))
-        bounds[which] = bounds_at(rest.chip, several, rest.needs[which], rest.bound, at).bounds
+        at = choices.At(*(_table([rows[plan] for plan in which]) for rows in (screen.prices, screen.shares)))
+        bounds[which] = choices.bounds_at(rest.chip, several, rest.needs[which], rest.bound, at).bounds
         open_rows = np.flatnonzero(bounds[which] < rest.bound)
         if len(open_rows):  # excluded plans need no literals
-            several, own = [tangents.rows(open_rows) for tangents in several], At(at.prices[open_rows], at.shares[open_rows])
-            found = bounds_at(rest.chip, several, rest.needs[which[open_rows]], rest.bound, own)
+            several, own = [tangents.rows(open_rows) for tangents in several], choices.At(at.prices[open_rows], at.shares[open_rows])
+            found = choices.bounds_at(rest.chip, several, rest.needs[which[open_rows]], rest.bound, own)
             masks = {name: mask | found.literals[name] for name, mask in masks.items()}
     return left_by(rest, bounds, masks)
 
@@ -187,7 +169,7 @@ def screened(rest: Rest, screen: Screen) -> Rest:
 def left_by(rest: Rest, bounds: Array, masks: dict[str, Mask]) -> Rest:
     """The plans that are not bounded, and the literals of the masks."""
     open_rows = np.flatnonzero(bounds < rest.bound)
-    chip = restricted(rest.chip, masks)
+    chip = choices.restricted(rest.chip, masks)
     return replace(
         rest, chip=chip, plans=rows_of(rest.plans, open_rows), needs=rest.needs[open_rows], roots=np.maximum(rest.roots, bounds)[open_rows]
     )
@@ -200,7 +182,7 @@ def _table(rows: Sequence[Sequence[float]]) -> Array:
     return np.array(rows, np.float64).reshape(len(rows), -1)
 
 
-def _points(chip: Chip, rows: Sequence[Sequence[int]]) -> Ints:
+def _points(chip: choices.Chip, rows: Sequence[Sequence[int]]) -> Ints:
     """Places of literals, one row a chip; a ValueError where a part has no such literal."""
     for row in rows:
         if len(row) != len(chip.parts) or not all(0 <= literal < len(part) for literal, part in zip(row, chip.parts, strict=True)):
@@ -208,12 +190,12 @@ def _points(chip: Chip, rows: Sequence[Sequence[int]]) -> Ints:
     return np.array(rows, np.int64).reshape(len(rows), len(chip.parts))
 
 
-def first_model(rest: Rest) -> Codesign:
+def first_model(rest: Rest) -> choices.Codesign:
     """The integer model of what is left, without tangents."""
-    return codesign(rest.chip, rest.plans, rest.needs, rest.roots, _time_limit_of(rest))
+    return choices.codesign(rest.chip, rest.plans, rest.needs, rest.roots, _time_limit_of(rest))
 
 
-def model_of(rest: Rest, rows: Sequence[Sequence[int]]) -> Codesign:
+def model_of(rest: Rest, rows: Sequence[Sequence[int]]) -> choices.Codesign:
     """The integer model of what is left with these rows; a ValueError where one is no row of it."""
     for row in rows:
         if len(row) < 2 or row[0] not in {TANGENT, HERE} or not 0 <= row[1] < len(rest):
@@ -240,13 +222,13 @@ def plans_with(rest: Rest, plan: int) -> Ints:
     return np.arange(len(rest)) if len(rest) <= TOGETHER else np.array([plan])
 
 
-def with_tangent(rest: Rest, problem: Codesign, plan: int, more: Tangents) -> Codesign:
+def with_tangent(rest: Rest, problem: choices.Codesign, plan: int, more: choices.Tangents) -> choices.Codesign:
     """A row for the tangent of a plan, lifted by all that are known."""
     row = int(np.flatnonzero(plans_with(rest, plan) == plan)[0])
-    return with_strong_rows(known(problem, more), np.array([len(problem.tangents) + row]))
+    return with_strong_rows(choices.known(problem, more), np.array([len(problem.tangents) + row]))
 
 
-def point_of(chip: Chip, places: Ints) -> Point:
+def point_of(chip: choices.Chip, places: Ints) -> choices.Point:
     """The literals of a chip by the names of its parts."""
     return {part.name: int(literal) for part, literal in zip(chip.parts, places, strict=True)}
 
@@ -258,25 +240,25 @@ def price_here(rest: Rest, plan: int, places: Ints) -> tuple[float, bool]:
     return float(values_of(rest.instance, found, rows_of(rest.plans, np.array([plan])))[0, 0]), bool(found.alive[0])
 
 
-def with_chip(rest: Rest, problem: Codesign, plan: int, places: Ints) -> Codesign:
+def with_chip(rest: Rest, problem: choices.Codesign, plan: int, places: Ints) -> choices.Codesign:
     """Rows of one plan on one chip, and on those that offer no more; or that there is no such design."""
     point = point_of(rest.chip, places)
     value, alive = price_here(rest, plan, places)
     if rest.bound == inf and np.isfinite(value):
         raise ValueError(f"there is a design, which takes {value!r} s")
     if not np.isfinite(value):
-        return without(problem, point, plan if alive else None)
+        return choices.without(problem, point, plan if alive else None)
     plan_alone = rows_of(rest.plans, np.array([plan]))
-    best = float(values_of(rest.instance, Corners(compose(rest.chip, point), np.ones(1, bool)), plan_alone)[0, 0])
-    problem = with_monotone_row(problem, plan, best, no_more(rest.chip, point))
-    return with_monotone_row(problem, plan, value, only(rest.chip, point))
+    best = float(values_of(rest.instance, Corners(choices.compose(rest.chip, point), np.ones(1, bool)), plan_alone)[0, 0])
+    problem = choices.with_monotone_row(problem, plan, best, choices.no_more(rest.chip, point))
+    return choices.with_monotone_row(problem, plan, value, choices.only(rest.chip, point))
 
 
 def _time_limit_of(rest: Rest) -> float:
     """The time up to which the model reaches: the bound, up to a whole number of quanta."""
     if rest.bound == inf:
         return 2.0 * float(rest.roots.max(initial=1.0))
-    quantum = quantum_for(rest.bound, STEPS)
+    quantum = quantum_for(rest.bound, choices.STEPS)
     return goal_of(rest.bound, quantum) * quantum
 
 
@@ -285,7 +267,7 @@ def goal_of(bound: float, quantum: float) -> int:
     return ceil(Fraction(bound) / Fraction(quantum))
 
 
-def reach_of(rest: Rest, problem: Codesign) -> int | None:
+def reach_of(rest: Rest, problem: choices.Codesign) -> int | None:
     """What must be proved of the model: that no time is below this, or None for no solution at all."""
     return None if rest.bound == inf else goal_of(rest.bound, problem.quantum)
 

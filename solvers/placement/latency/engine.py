@@ -19,35 +19,9 @@ from crossopt.solvers.backends.answer import Event, Spend
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, baseline_of, ended, placement_of
 from crossopt.solvers.placement.certificates import branched
 from crossopt.solvers.placement.judge import judge_latency
+from crossopt.solvers.placement.latency import paths, search
 from crossopt.solvers.placement.latency.assembly import assembled
 from crossopt.solvers.placement.latency.cuts import CutTables, cut_tables
-from crossopt.solvers.placement.latency.paths import (
-    LARGEST,
-    MOST_REPEATED,
-    between,
-    critical_path,
-    least_pieces,
-    least_time,
-    pieces_examined,
-    scaled_question,
-    sharper,
-    weighed,
-)
-from crossopt.solvers.placement.latency.search import (
-    CPU,
-    Flow,
-    along,
-    annealed,
-    first_pieces,
-    flow_of,
-    greedy,
-    near_orders,
-    placed,
-    replayed,
-    rows_placed,
-    tidy,
-    timed,
-)
 from crossopt.solvers.proofs import OnPath, Proof, UnverifiedBound
 
 _WORKERS = 2
@@ -74,7 +48,7 @@ class Exactly:
 
 def exactly(
     question: PlacementQuestion,
-    flow: Flow,
+    flow: search.Flow,
     slot: list[int],
     least: float,
     until: float,
@@ -87,7 +61,7 @@ def exactly(
 
     It ends at a time of the monotonic clock, which writing the model counts in.
     """
-    greatest = timed(flow, slot)[0] * (1.0 + _GUARD)
+    greatest = search.timed(flow, slot)[0] * (1.0 + _GUARD)
     model = latency_model(question, least, greatest)
     hint = values_at(model, flow, slot)
     quantum = model.figures.quantum
@@ -108,25 +82,25 @@ def exactly(
 
 def slots_in(model: Latency, values: Values) -> list[int]:
     """The slot of every row."""
-    return [next((s for s, x in enumerate(line) if values[x]), CPU) for line in model.on]
+    return [next((s for s, x in enumerate(line) if values[x]), search.CPU) for line in model.on]
 
 
-def values_at(model: Latency, flow: Flow, slot: list[int]) -> Values:
+def values_at(model: Latency, flow: search.Flow, slot: list[int]) -> Values:
     """The values of a placement, its accelerators numbered as their first slots start and every piece in the first slot left."""
     figures, slots = model.figures, flow.slots
     in_quanta = replace(flow, accelerator=figures.accelerator, cpu=figures.cpu, transfer=figures.transfer)
-    done = [int(end) for end in timed(in_quanta, slot)[1]]
+    done = [int(end) for end in search.timed(in_quanta, slot)[1]]
     taken, given = _crossed(model, slot)
     load = [0] * slots
     for row, number in enumerate(slot):
-        if number != CPU:
+        if number != search.CPU:
             load[number] += figures.accelerator[row]
     for row, number in (*taken, *given):
         load[number] += figures.transfer[row]
-    end = {number: done[row] for row, number in enumerate(slot) if number != CPU}
+    end = {number: done[row] for row, number in enumerate(slot) if number != search.CPU}
     name = _renamed(flow, {number: moment - load[number] for number, moment in end.items()}, max(done))
-    values = {x: int(slot[row] != CPU and name[slot[row]] == s) for row, line in enumerate(model.on) for s, x in enumerate(line)}
-    values |= {x: int(slot[row] == CPU) for row, x in enumerate(model.cpu)}
+    values = {x: int(slot[row] != search.CPU and name[slot[row]] == s) for row, line in enumerate(model.on) for s, x in enumerate(line)}
+    values |= {x: int(slot[row] == search.CPU) for row, x in enumerate(model.cpu)}
     for lines, pairs in ((model.taken, taken), (model.given, given)):
         there = {(row, name[number]) for row, number in pairs}
         values |= {x: int((row, s) in there) for row, line in enumerate(lines) for s, x in enumerate(line)}
@@ -145,10 +119,10 @@ def values_at(model: Latency, flow: Flow, slot: list[int]) -> Values:
 def _crossed(model: Latency, slot: list[int]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """Which rows' outputs each slot takes in, and hands out."""
     pairs = [(row, slot[row], slot[taker]) for row, takers in enumerate(model.after) for taker in takers if slot[taker] != slot[row]]
-    return {(row, there) for row, _, there in pairs if there != CPU}, {(row, here) for row, here, _ in pairs if here != CPU}
+    return {(row, there) for row, _, there in pairs if there != search.CPU}, {(row, here) for row, here, _ in pairs if here != search.CPU}
 
 
-def _renamed(flow: Flow, starts: dict[int, int], last: int) -> dict[int, int]:
+def _renamed(flow: search.Flow, starts: dict[int, int], last: int) -> dict[int, int]:
     """New numbers of slots."""
     by_accelerator: dict[int, list[int]] = {}
     for slot in sorted(starts):
@@ -233,13 +207,13 @@ class _Course:
 
 def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Placement]:
     """The placement through which a sample goes soonest, and no sooner than which any goes."""
-    began, flow = monotonic(), flow_of(question)
-    everywhere = [CPU] * len(flow.blocks)
-    course = _Course(watch, limits, (replayed(flow, everywhere), everywhere), began=began)
+    began, flow = monotonic(), search.flow_of(question)
+    everywhere = [search.CPU] * len(flow.blocks)
+    course = _Course(watch, limits, (search.replayed(flow, everywhere), everywhere), began=began)
 
     def answer() -> Placement:
-        slots = tidy(flow, _rows(flow, course.best[1]) if course.rows is None else course.rows[1])
-        return placement_of(question, *rows_placed(flow, slots))
+        slots = search.tidy(flow, _rows(flow, course.best[1]) if course.rows is None else course.rows[1])
+        return placement_of(question, *search.rows_placed(flow, slots))
 
     course.answer = answer
     course.see()
@@ -259,16 +233,16 @@ def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> Search
     return ended(question, NAME, found, baselines_of(question, flow), began)
 
 
-def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator[None]:
+def _steps(question: PlacementQuestion, flow: search.Flow, course: _Course) -> Iterator[None]:
     """What is done, a little at a time."""
-    first = greedy(question, flow)
-    course.see((replayed(flow, first), first))
+    first = search.greedy(question, flow)
+    course.see((search.replayed(flow, first), first))
     yield
     cuts = list[CutTables]()
     for bound, proof in _bounds(question, course, cuts):
         course.see(bound=bound, proof=proof)
         yield
-    course.see(first_pieces(flow, course.late))
+    course.see(search.first_pieces(flow, course.late))
     yield
     for own in cuts:
         course.see(assembled(question, flow, own, course.limits.seed, lambda: course.late(_SEARCHING)))
@@ -283,9 +257,9 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
         if (ending and idle >= _IDLE) or (seed > course.limits.seed and course.late(share)):
             break
         before = course.best[0]
-        course.see(near_orders(flow, course.best[1], tries[0], seed, lambda: course.late(share)))
+        course.see(search.near_orders(flow, course.best[1], tries[0], seed, lambda: course.late(share)))
         yield
-        course.see(annealed(flow, course.best[1], tries[1], seed, lambda: course.late(share)))
+        course.see(search.annealed(flow, course.best[1], tries[1], seed, lambda: course.late(share)))
         yield
         idle = 0 if course.best[0] < before else idle + 1
     if solving:
@@ -298,14 +272,14 @@ def _bounds(question: PlacementQuestion, course: _Course, cuts: list[CutTables])
 
     `cuts` gets the tables from cut to cut, the best bound first: each is a placement too, if the inner pieces of its parts are found.
     """
-    scaled, tables = scaled_question(question), []
-    yield critical_path(scaled), OnPath(_CRITICAL, "least", 0)
-    for figure, path in weighed(scaled).items():
-        if len(path) > LARGEST:
+    scaled, tables = paths.scaled_question(question), []
+    yield paths.critical_path(scaled), OnPath(_CRITICAL, "least", 0)
+    for figure, path in paths.weighed(scaled).items():
+        if len(path) > paths.LARGEST:
             continue
-        beside = between(scaled, path)
-        tables.append((figure, path, beside, *least_pieces(scaled, path, beside)))
-        yield least_time(scaled, path, *tables[-1][3:]), OnPath(_PROOF, figure, 0)
+        beside = paths.between(scaled, path)
+        tables.append((figure, path, beside, *paths.least_pieces(scaled, path, beside)))
+        yield paths.least_time(scaled, path, *tables[-1][3:]), OnPath(_PROOF, figure, 0)
     for share in (_LOOKING, _BOUNDING):
         if share == _BOUNDING and not course.closed:
             cuts.extend(sorted(cut_tables(scaled, lambda: course.late(_CUTTING)), key=lambda own: -own.bound()))
@@ -313,12 +287,12 @@ def _bounds(question: PlacementQuestion, course: _Course, cuts: list[CutTables])
         for figure, path, beside, pieces, size in tables:
             if course.closed:
                 return
-            sharp, ends = sharper(scaled, beside, pieces, size, partial(course.late, share))
-            again = pieces_examined(pieces, ends) <= MOST_REPEATED
-            yield least_time(scaled, path, sharp, size), OnPath(_PROOF, figure, ends) if again else UnverifiedBound(_PROOF)
+            sharp, ends = paths.sharper(scaled, beside, pieces, size, partial(course.late, share))
+            again = paths.pieces_examined(pieces, ends) <= paths.MOST_REPEATED
+            yield paths.least_time(scaled, path, sharp, size), OnPath(_PROOF, figure, ends) if again else UnverifiedBound(_PROOF)
 
 
-def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
+def _solve(question: PlacementQuestion, flow: search.Flow, course: _Course) -> None:
     """The integer model, for as long as there is."""
 
     def show(value: float | None, bound: float | None) -> None:
@@ -329,8 +303,8 @@ def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
     rows = _rows(flow, course.best[1])
     limits, until = course.limits, course.began + _ENDING * course.limits.seconds
     answer = exactly(question, flow, rows, course.bound, until, gap, limits.seed, show, max(limits.workers, _WORKERS))
-    if answer.slot is not None and judge_latency(question, *rows_placed(flow, answer.slot)).accepted:
-        value = timed(flow, answer.slot)[0]
+    if answer.slot is not None and judge_latency(question, *search.rows_placed(flow, answer.slot)).accepted:
+        value = search.timed(flow, answer.slot)[0]
         course.rows = (value, answer.slot) if value < course.best[0] else None
     course.stopped, course.notes = answer.stopped, answer.notes
     left, complete = course.left(), answer.stopped == "complete"
@@ -339,13 +313,13 @@ def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
     course.see(bound=answer.bound, proof=UnverifiedBound(answer.solver))
 
 
-def _rows(flow: Flow, slot_of: list[int]) -> list[int]:
+def _rows(flow: search.Flow, slot_of: list[int]) -> list[int]:
     return [slot_of[block] for block in flow.blocks.block_of.tolist()]
 
 
-def baselines_of(question: PlacementQuestion, flow: Flow) -> tuple[Baseline[Placement], ...]:
+def baselines_of(question: PlacementQuestion, flow: search.Flow) -> tuple[Baseline[Placement], ...]:
     """What is done without a proof: all on CPUs, one accelerator filled after the other, and the best pieces along one order."""
-    known = {"all on cpus": [CPU] * len(flow.blocks), "greedy": greedy(question, flow)}
+    known = {"all on cpus": [search.CPU] * len(flow.blocks), "greedy": search.greedy(question, flow)}
     if flow.slots:
-        known["one order"] = along(flow, np.arange(len(flow.blocks)))[1]
-    return tuple(baseline_of(question, name, *placed(flow, slot_of)) for name, slot_of in known.items())
+        known["one order"] = search.along(flow, np.arange(len(flow.blocks)))[1]
+    return tuple(baseline_of(question, name, *search.placed(flow, slot_of)) for name, slot_of in known.items())

@@ -298,7 +298,7 @@ def test_a_list_that_was_cut_off_is_written_anew_and_answers_stay(few: Path, tmp
 
 
 def test_questions_are_not_read_again_where_nothing_changed(few: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    monkeypatch.setattr("crossopt.reports.commands.sweeps.ask", None)
+    monkeypatch.setattr("crossopt.solvers.sweeps.asking.ask", None)
     assert swept(few.parent / "study.yaml", few) == 0
     assert "nothing was left to ask" in capsys.readouterr().out
 

@@ -142,7 +142,7 @@ def unpriced(chip: Chip, needs: Array) -> PlanBounds:
 def test_without_prices_the_integer_model_does_all_the_work(form: str, solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No plan is ruled out before it: each form needs several rounds, and ends at the value that counting finds."""
     monkeypatch.setattr(loop, "_SCREENS", 1)
-    monkeypatch.setattr(loop, "screening_bounds", lambda chip, several, needs, below: unpriced(chip, needs))
+    monkeypatch.setattr("crossopt.formulation.codesign.choices.screening_bounds", lambda chip, several, needs, below: unpriced(chip, needs))
     instance = QUICK
     left = survivors(instance, float("inf"))
     found = refine_among(instance, left, backend(solver), FORMS[form], LEAST_GAP, time.monotonic() + 120, unwatched)

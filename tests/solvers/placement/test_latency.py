@@ -23,7 +23,7 @@ from crossopt.solvers.placement.certificates import recomputed_bound
 from crossopt.solvers.placement.comparison import _SEEDED_LATENCY, LATENCY_RULES, compared_latency, equal_pieces, pieces_by_rank
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.judge import PlacementLoads, judge_latency
-from crossopt.solvers.placement.latency import engine
+from crossopt.solvers.placement.latency import engine, paths
 from crossopt.solvers.placement.latency.assembly import assembled
 from crossopt.solvers.placement.latency.cuts import cut_bound, cut_tables
 from crossopt.solvers.placement.latency.engine import Exactly, exactly, values_at
@@ -480,8 +480,8 @@ def test_looking_beside_more_pieces_than_a_check_does_is_told(monkeypatch: pytes
     asked = latency_question(diamond, 2, memory=24.0)
     alone, beside = (recomputed_bound(asked, OnPath("", "cpu", ends)) or 0.0 for ends in (0, 9))
     assert alone < beside
-    for module in (engine, certificates):
-        monkeypatch.setattr(module, "MOST_REPEATED" if module is engine else "MOST_PIECES", 1)
+    for module in (paths, certificates):
+        monkeypatch.setattr(module, "MOST_REPEATED" if module is paths else "MOST_PIECES", 1)
     monkeypatch.setattr(engine, "cut_tables", lambda scaled, late: [])
     assert recomputed_bound(asked, OnPath("", "cpu", 9)) == alone
     assert isinstance(answered(asked, "auto", Limits(), unwatched).proof, UnverifiedBound)
