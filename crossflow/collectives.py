@@ -240,7 +240,7 @@ def _is_line(link: Link, reach: Real) -> Mask:
 # A group that spans levels adds up in the hierarchical form: reduce-scatter inside, the same on the next level with the shard, gather
 # inside (Thakur, Rabenseifner, Gropp 2005; Jia et al. 2018 for the two-level form; BlueConnect, Cho et al. 2019, for any number of them).
 # What replicas gather or scatter goes around one ring over all ranks, as NCCL has no other form for many ranks a node: see `ring_gather`.
-# What levels of other shapes than a switch make of an exchange stands in `exchanges.shapes`; where devices are linked to each other on some
+# What levels of other shapes than a switch make of an exchange stands in `collectives`; where devices are linked to each other on some
 # level there is no single ring, and replicas gather level by level, too.
 
 

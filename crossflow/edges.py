@@ -4,8 +4,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_reduce_time
-from crossopt.crossflow.exchanges.hiding import tensor_exchange
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.hiding import tensor_exchange
 from crossopt.crossflow.kernels.layer_kernels import PASSES
 from crossopt.crossflow.layer import both_ways_costs
 from crossopt.crossflow.plan import Ranks

@@ -65,7 +65,7 @@ class Link:
     ring_latency: Annotated[Real, Unit("time"), Derived(), Doc("per step of a ring over all sharing ranks; default: `latency`")] = 0.0
     shape: Annotated[Shape, Key(None)] = "switch"
     size: Annotated[int, Key(None)] = 1
-    """Units joined by the level, used if it has no switch (`exchanges.shapes`)."""
+    """Units joined by the level, used if it has no switch (`collectives`)."""
     reduces: Annotated[bool, Key(None)] = False
     """Whether its switches add up what passes through them."""
 

@@ -17,8 +17,9 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_gather, exchange_energy, exchange_time, ring_all_reduce
-from crossopt.crossflow.exchanges.context import NONE_AROUND, Around, around_attention
-from crossopt.crossflow.exchanges.hiding import (
+from crossopt.crossflow.context_exchange import NONE_AROUND, Around, around_attention
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.hiding import (
     exposed_turns,
     gathered_for_weights,
     products_time,
@@ -27,7 +28,6 @@ from crossopt.crossflow.exchanges.hiding import (
     turns,
     turns_after_attention,
 )
-from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels import layer_kernels
 from crossopt.crossflow.plan import Ranks
 from crossopt.crossflow.recomputation import (

@@ -27,7 +27,7 @@ gradients of inputs and n + c of weights, is that of the simulated passes; where
 
 With microbatches both ways (`dualpipe`: DeepSeek-AI 2024, arXiv:2412.19437, section 3.2.1, in the order of DualPipe's dualpipe.py) a device
 holds two stages, one as far from the beginning as the other from the end. P seconds of a forward pass together with a whole backward pass
-of the other way (`crossflow.exchanges.hiding`), h = p / 2 and at least 2 p microbatches make the longest way through the passes
+of the other way (`crossflow.hiding`), h = p / 2 and at least 2 p microbatches make the longest way through the passes
 
     T = (m - h - 2) P + 2 h F + (h + 2) B + 3 W + (h - 1) max(B, W) + max(h F, (h - 1) B)
 

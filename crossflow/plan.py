@@ -153,13 +153,13 @@ class Plan:
         Setting(after="sequence_parallel"),
         Doc("tensor-parallel communication: one by one with the products, or in parts behind them (needs `sequence_parallel`)"),
     ] = "exposed"
-    """See `crossflow.exchanges.hiding`."""
+    """See `crossflow.hiding`."""
     expert_exchange: Annotated[
         ExpertExchange,
         Setting(after="tensor_exchange"),
         Doc("expert-parallel communication: in sequence with a layer's work, or behind another microbatch's (1F1B overlap)"),
     ] = "exposed"
-    """See `crossflow.exchanges.hiding`."""
+    """See `crossflow.hiding`."""
 
     def __post_init__(self) -> None:
         for name in ("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"):

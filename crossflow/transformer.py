@@ -10,8 +10,17 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Ints, Mask, Real, distinct
 from crossopt.crossflow.bill import Bill, Items, PlanCosts, Spent, step_items
 from crossopt.crossflow.edges import embedding, head
-from crossopt.crossflow.exchanges.hiding import expert_share, paired_share
-from crossopt.crossflow.exchanges.replicas import (
+from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory, devices_in, under_all_sets, within_power
+from crossopt.crossflow.hiding import expert_share, paired_share
+from crossopt.crossflow.layer import Layer, both_passes, layer
+from crossopt.crossflow.layout import Layout, laid_at, lay_out
+from crossopt.crossflow.memory import fullest_stage, host_memory, kept_activations, layer_trained, layer_weights, peak_memory
+from crossopt.crossflow.parameters import step_flops
+from crossopt.crossflow.pipeline import Terms, fullest_slot, mean_slot, slots, step_time
+from crossopt.crossflow.plan import BOTH_WAYS, END_STAGES, Plan, Plans, Ranks, rows_of, table
+from crossopt.crossflow.recomputation import LAYER, PARTLY, Recomputed, again, layers_again, mean_again, select, stacked
+from crossopt.crossflow.records import dataclass
+from crossopt.crossflow.replica_exchange import (
     DataExchange,
     Sent,
     busy_seconds,
@@ -24,15 +33,6 @@ from crossopt.crossflow.exchanges.replicas import (
     transfer_energy,
     transfer_time,
 )
-from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory, devices_in, under_all_sets, within_power
-from crossopt.crossflow.layer import Layer, both_passes, layer
-from crossopt.crossflow.layout import Layout, laid_at, lay_out
-from crossopt.crossflow.memory import fullest_stage, host_memory, kept_activations, layer_trained, layer_weights, peak_memory
-from crossopt.crossflow.parameters import step_flops
-from crossopt.crossflow.pipeline import Terms, fullest_slot, mean_slot, slots, step_time
-from crossopt.crossflow.plan import BOTH_WAYS, END_STAGES, Plan, Plans, Ranks, rows_of, table
-from crossopt.crossflow.recomputation import LAYER, PARTLY, Recomputed, again, layers_again, mean_again, select, stacked
-from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.roofline import Cost
 from crossopt.crossflow.sharding import RESIDENT_LAYERS, Sharding, Weights, in_flight, layers_of, offloads, share_out
 from crossopt.crossflow.stages import Split, is_both_ways, split_layers

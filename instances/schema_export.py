@@ -18,7 +18,7 @@ from crossopt.crossflow.fields import Bounds, Choice, NonZero, Several, Short, U
 from crossopt.crossflow.hardware import Efficiency
 from crossopt.instances.catalogue.entries import CONSTANTS, DeviceEntry, ModelEntry, TechnologyEntry, is_calibrated, range_of, set_text
 from crossopt.instances.catalogue.registry import device, names
-from crossopt.instances.codesign.stacks.rules import STACKS
+from crossopt.instances.codesign.stack_rules import STACKS
 from crossopt.instances.files.schema import (
     Kind,
     Marks,

@@ -1,7 +1,7 @@
 """Questions whose plans a stack must launch."""
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.stacks.rules import STACKS
+from crossopt.instances.codesign.stack_rules import STACKS
 from tests.solvers.codesign.questions import ask
 
 _DENSE = "{layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: 2048, vocabulary: 8192, sequence: 512, gated: true}"

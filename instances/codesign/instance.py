@@ -15,13 +15,13 @@ from crossopt.crossflow.workload import Workload
 from crossopt.instances.catalogue.registry import device_given, is_path, names
 from crossopt.instances.catalogue.uncertain import PRICES, multiplied
 from crossopt.instances.codesign.section import ClusterSection, CodesignFile, PricesSection
-from crossopt.instances.codesign.stacks.table import Machine, Stack
+from crossopt.instances.codesign.stack_table import Machine, Stack
 from crossopt.instances.files.units import nearest
 from crossopt.instances.files.written import short_repr
 
 if TYPE_CHECKING:
-    from crossopt.crossflow.exchanges.rare import Groups
     from crossopt.crossflow.generator import Edges
+    from crossopt.crossflow.rare_exchanges import Groups
     from crossopt.crossflow.technology import Parts, Technology
     from crossopt.instances.catalogue.uncertain import Range
 

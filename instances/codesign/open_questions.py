@@ -201,7 +201,7 @@ def _modes(section: WorkloadSection) -> tuple[str, ...]:
 
 def _opened_for(name: str, every: dict[str, Any], *, all_of_it: bool) -> dict[str, Any]:
     """The open settings that a stack launches; if not all are open, those that it determines."""
-    from crossopt.instances.codesign.stacks.rules import STACKS, opened_by  # noqa: PLC0415 - most questions name no stack
+    from crossopt.instances.codesign.stack_rules import STACKS, opened_by  # noqa: PLC0415 - most questions name no stack
 
     stack = STACKS[name]
     return {setting: opened_by(stack, setting, every[setting]) for setting in (every if all_of_it else stack.decided)}

@@ -24,7 +24,7 @@ from crossopt.instances.codesign import space
 from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion, remembered
 from crossopt.instances.codesign.plan_choices import codes_of, comings, with_settings
 from crossopt.instances.codesign.space import plain
-from crossopt.instances.codesign.stacks.table import Stack
+from crossopt.instances.codesign.stack_table import Stack
 
 _FAMILIES_TOGETHER, _BLOCKS_TOGETHER = 1 << 16, 8
 """Number of families from which a block is large, and of small blocks that are joined at the most."""

@@ -48,12 +48,12 @@ from crossopt.instances.codesign.section import (
     TechnologySection,
 )
 from crossopt.instances.codesign.space import combinations, hardware_points
-from crossopt.instances.codesign.stacks.table import Machine, Stack
+from crossopt.instances.codesign.stack_table import Machine, Stack
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
 
 if TYPE_CHECKING:
-    from crossopt.crossflow.exchanges.rare import Groups
+    from crossopt.crossflow.rare_exchanges import Groups
     from crossopt.instances.catalogue.entries import TechnologyEntry
 
 _HARDWARE_CHOICES = ("die_area", "dies", "hbm_stacks")
@@ -155,7 +155,7 @@ def _stack(file: CodesignFile, report: Report) -> Stack | None:
     """The rule table of the stack that the question names, at its version."""
     if file.stack is None:
         return None
-    from crossopt.instances.codesign.stacks.rules import STACKS  # noqa: PLC0415 - most questions name none
+    from crossopt.instances.codesign.stack_rules import STACKS  # noqa: PLC0415 - most questions name none
 
     try:
         return STACKS[file.stack.name].at(file.stack.version)

@@ -6,8 +6,8 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from crossopt.crossflow.exchanges.rare import HORIZON, Exchange, Groups, fitted_spread
 from crossopt.crossflow.parameters import parameters
+from crossopt.crossflow.rare_exchanges import HORIZON, Exchange, Groups, fitted_spread
 from crossopt.crossflow.workload import Transformer, Workload
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_choices import Report

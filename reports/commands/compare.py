@@ -153,7 +153,7 @@ def _engines(names: str | None) -> tuple[str, ...]:
 
 def _usual_engines() -> tuple[str, ...]:
     """All that can be asked here; of those that cannot, one line says why."""
-    from crossopt.solvers.codesign.baselines.searchers import BLACK_BOXES, INSTALLED_BY, has_optuna  # noqa: PLC0415
+    from crossopt.solvers.codesign.searchers import BLACK_BOXES, INSTALLED_BY, has_optuna  # noqa: PLC0415
 
     engines = _engines(COMPARED)
     if has_optuna() or not (missing := [name for name in engines if name in BLACK_BOXES]):

@@ -12,12 +12,12 @@ from typing import Final, Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.context_exchange import around_attention
 from crossopt.crossflow.cost import device_price, dies_per_wafer, good_share, joined_well
 from crossopt.crossflow.device import Architecture, Dram
 from crossopt.crossflow.dies import perimeter_of
 from crossopt.crossflow.edges import head
 from crossopt.crossflow.evaluate import Design, evaluate
-from crossopt.crossflow.exchanges.context import around_attention
 from crossopt.crossflow.generator import Split, cores_of, generate, wires_of
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory, Shape
 from crossopt.crossflow.kernels.layer_kernels import (

@@ -15,7 +15,6 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding_exchange, head_exchange
-from crossopt.crossflow.exchanges.replicas import free, messages_each_way, messages_time
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, side_by_side
 from crossopt.crossflow.layer import exchanged
 from crossopt.crossflow.layout import Layout, in_turn, lay_out
@@ -23,6 +22,7 @@ from crossopt.crossflow.pipeline import edges, fullest_slot
 from crossopt.crossflow.plan import Plan, Plans, table
 from crossopt.crossflow.recomputation import LAYER, PARTLY
 from crossopt.crossflow.records import dataclass
+from crossopt.crossflow.replica_exchange import free, messages_each_way, messages_time
 from crossopt.crossflow.transformer import bill, mean_over_kinds, parts_of, ranks, sharding, share_again, terms
 from crossopt.crossflow.workload import Transformer, layer_kinds
 from crossopt.instances.codesign.instance import Instance

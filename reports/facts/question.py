@@ -16,7 +16,7 @@ from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation
 from crossopt.solvers.codesign.objective import DIMENSIONS
 
 if TYPE_CHECKING:
-    from crossopt.crossflow.exchanges.rare import Groups
+    from crossopt.crossflow.rare_exchanges import Groups
 
 
 @dataclass(frozen=True, slots=True)

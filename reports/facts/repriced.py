@@ -18,8 +18,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.entries import USUAL
 from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere, first_kind, known_errors, short_of, underestimated_runs
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.space import combinations
-from crossopt.instances.codesign.stacks.known import (
+from crossopt.instances.codesign.known_errors import (
     ON,
     WITH_EXPERTS,
     device_of,
@@ -30,6 +29,7 @@ from crossopt.instances.codesign.stacks.known import (
     plans_like,
     stack_of,
 )
+from crossopt.instances.codesign.space import combinations
 from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.solvers.answer import unwatched
 from crossopt.solvers.codesign.answer import Candidate, ChosenDesign, DesignEvaluation, candidate_in, design_of
@@ -391,7 +391,7 @@ def once_text(instance: Instance, design: ChosenDesign) -> str:
     """What a step may take longer as embedding and head are gathered and scattered like any layer; nothing where that is little.
 
     `fully_shard` of PyTorch makes units of them (torchtitan, parallelize.py: `apply_fsdp`), and DeepSpeed fetches and reduces all modules
-    in each micro step, where `crossflow.exchanges.replicas` has them once a step: of m microbatches m (s + 2 g) for s + g, of ZeRO-2 m s
+    in each micro step, where `crossflow.replica_exchange` has them once a step: of m microbatches m (s + 2 g) for s + g, of ZeRO-2 m s
     for s."""
     model, plan = instance.workload, design.plan
     if not isinstance(model, Transformer) or not isinstance(plan, Plan) or stack_of(instance) not in _EACH_TIME:

@@ -12,18 +12,18 @@ from typing import Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.context_exchange import around_bytes, by_all_to_all
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.evaluate import evaluate
-from crossopt.crossflow.exchanges.context import around_bytes, by_all_to_all
-from crossopt.crossflow.exchanges.hiding import gathers_for_weights, hiding_turns, input_bytes, turns
-from crossopt.crossflow.exchanges.replicas import handed_on
 from crossopt.crossflow.hardware import Cluster, Hardware
+from crossopt.crossflow.hiding import gathers_for_weights, hiding_turns, input_bytes, turns
 from crossopt.crossflow.layer import Pass, backward_pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import layer_trained, layer_weights, stage_trained
 from crossopt.crossflow.operators import EMBEDDING_FORWARD, HEAD_FORWARD
 from crossopt.crossflow.parameters import repeated_flops, step_flops
 from crossopt.crossflow.plan import Plan, Ranks, code, routed_tokens, table
+from crossopt.crossflow.replica_exchange import handed_on
 from crossopt.crossflow.schedule import BACKWARD, FORWARD, passes_of
 from crossopt.crossflow.sharding import RESIDENT_LAYERS, Weights
 from crossopt.crossflow.stages import chunk_sizes

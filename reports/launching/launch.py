@@ -21,8 +21,8 @@ from crossopt.instances.catalogue.huggingface import config_in, numerics_in, tra
 from crossopt.instances.catalogue.registry import model as model_entry
 from crossopt.instances.catalogue.registry import names
 from crossopt.instances.codesign.instance import FreeHardware, Goal, Instance
-from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, launchable, nearest
-from crossopt.instances.codesign.stacks.table import NAMED_OPTIONS, Machine, Stack
+from crossopt.instances.codesign.stack_rules import STACKS, broken_rows, launchable, nearest
+from crossopt.instances.codesign.stack_table import NAMED_OPTIONS, Machine, Stack
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read_again
 from crossopt.reports.launching import deepspeed, fsdp, megatron, torchtitan

@@ -5,13 +5,13 @@ from operator import or_
 from typing import Final
 
 from crossopt.crossflow import recomputation
-from crossopt.crossflow.exchanges.context import by_all_to_all
+from crossopt.crossflow.context_exchange import by_all_to_all
 from crossopt.crossflow.plan import END_STAGES, Plan
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
 from crossopt.crossflow.workload import NARROW, Transformer, kind_of_layer
 from crossopt.instances.catalogue.entries import Numerics
-from crossopt.instances.codesign.stacks.table import Machine
+from crossopt.instances.codesign.stack_table import Machine
 from crossopt.reports.launching.options import (
     UNSAID,
     Export,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.entries import Numerics
-from crossopt.instances.codesign.stacks.table import Machine
+from crossopt.instances.codesign.stack_table import Machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Settings of torchtitan's job configuration, as of its releases 0.2.0 to 0.2.2."""
 
-from crossopt.crossflow.exchanges.rare import Groups
 from crossopt.crossflow.plan import END_STAGES, Plan, Schedule
+from crossopt.crossflow.rare_exchanges import Groups
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.errors import RefusedError

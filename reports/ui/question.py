@@ -240,7 +240,7 @@ def _option(lever: Lever, value: object) -> int:
 def _first_design(question: Instance) -> tuple[dict[str, Any], str]:
     """The choices of the best design that is found soon, or of a rule, and what it is; empty if there is no design."""
     from crossopt.reports.facts.repriced import best_soon  # noqa: PLC0415 - only pages with levers need searches
-    from crossopt.solvers.codesign.baselines.recipes import simplest_design  # noqa: PLC0415
+    from crossopt.solvers.codesign.recipes import simplest_design  # noqa: PLC0415
 
     chosen, begins = None, f"the best design found in {_FIRST_DESIGN:g} s"
     with suppress(RefusedError):

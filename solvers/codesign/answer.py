@@ -12,8 +12,8 @@ from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.chips import drawn_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Scale
+from crossopt.instances.codesign.known_errors import likely_of
 from crossopt.instances.codesign.space import AnyPlans, allows, device_at, hardware_choice, hardware_point
-from crossopt.instances.codesign.stacks.known import likely_of
 from crossopt.instances.files.dataclass_json import INLINE
 from crossopt.solvers.answer import Number, Result
 from crossopt.solvers.proofs import Enumerated, Exact, Relaxation, Relaxed, Space

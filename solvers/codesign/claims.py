@@ -12,9 +12,9 @@ from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, P
 from crossopt.instances.codesign.space import combinations, hardware_points, plan_blocks, plan_values
 from crossopt.solvers.answer import less_rounding
 from crossopt.solvers.codesign.answer import DesignResult, Designs, EvaluatedDesigns
-from crossopt.solvers.codesign.baselines.recipes import recipes_baselines
 from crossopt.solvers.codesign.devices import together
 from crossopt.solvers.codesign.judge import judge
+from crossopt.solvers.codesign.recipes import recipes_baselines
 from crossopt.solvers.family import Judge, judge_baseline
 from crossopt.solvers.proofs import (
     Boxes,

@@ -10,18 +10,18 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.solvers.answer import Limits, SearchOutcome, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
-from crossopt.solvers.codesign.baselines.megatron import expert_design, expert_point, on_chip, with_plan
-from crossopt.solvers.codesign.baselines.recipes import fsdp_design, pipedream_design, recipes_baselines, recipes_design
 from crossopt.solvers.codesign.claims import UNREPEATED, enumerated, reasons_of, too_many
 from crossopt.solvers.codesign.exhaustive import conflicts_of, search
 from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.megatron import expert_design, expert_point, on_chip, with_plan
+from crossopt.solvers.codesign.recipes import fsdp_design, pipedream_design, recipes_baselines, recipes_design
 from crossopt.solvers.family import lazy_import
 
 if TYPE_CHECKING:
-    from crossopt.solvers.codesign.baselines.searchers import Searcher
+    from crossopt.solvers.codesign.searchers import Searcher
 
 _PROVING = "crossopt.solvers.codesign.boxes.engines"
-_SEARCHING = "crossopt.solvers.codesign.baselines.searchers"
+_SEARCHING = "crossopt.solvers.codesign.searchers"
 _CONFLICT = "crossopt.solvers.codesign.explain.conflict"
 """Modules of engines and sentences that a small question does without."""
 

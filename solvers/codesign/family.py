@@ -74,8 +74,8 @@ def _answer(engine: str, question: Question, limits: Limits, watch: Watch) -> Se
 def _quick(question: Question, deadline: float) -> Designs | None:
     """The simplest rule: for each workload, or with the first number of devices with which it keeps every limit."""
     from crossopt.solvers.codesign.answer import answer_of, chosen_design  # noqa: PLC0415
-    from crossopt.solvers.codesign.baselines.megatron import on_chip, usual_points  # noqa: PLC0415 - a check loads no rule
-    from crossopt.solvers.codesign.baselines.recipes import simplest_design  # noqa: PLC0415
+    from crossopt.solvers.codesign.megatron import on_chip, usual_points  # noqa: PLC0415 - a check loads no rule
+    from crossopt.solvers.codesign.recipes import simplest_design  # noqa: PLC0415
 
     if isinstance(question, MultiScaleQuestion):
         found = (

@@ -18,7 +18,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan
-from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
+from crossopt.instances.codesign.stack_rules import STACKS, broken_rows
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.api import read
 from crossopt.reports.facts.question import evaluation_json

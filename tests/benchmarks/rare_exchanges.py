@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from crossopt.crossflow.exchanges.rare import Exchange, bandwidth_for, fitted_spread, straggling, volume
+from crossopt.crossflow.rare_exchanges import Exchange, bandwidth_for, fitted_spread, straggling, volume
 
 GRID = tuple(10.0 ** (-1.0 + 4.0 * number / 49.0) for number in range(50))
 RUNS = {

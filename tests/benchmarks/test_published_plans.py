@@ -8,7 +8,7 @@ import yaml
 
 from crossopt.crossflow.plan import PLACEMENTS, PLAN_FIELDS
 from crossopt.instances.catalogue.known_runs import SEEN
-from crossopt.instances.codesign.stacks.known import KNOWN, WITH_EXPERTS
+from crossopt.instances.codesign.known_errors import KNOWN, WITH_EXPERTS
 from crossopt.reports.api import read
 from tests.benchmarks.long_pages import read_pages
 from tests.benchmarks.published_page import FASTER, changes, kind, missed, page, short

@@ -37,12 +37,12 @@ from crossopt.crossflow.collectives import (
     together_time,
 )
 from crossopt.crossflow.evaluate import Design, evaluate
-from crossopt.crossflow.exchanges.replicas import DataExchange, data_exchange, transfer_energy, transfer_time
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, Shape
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.parameters import embedding_parameters, layer_parameters, parameters
 from crossopt.crossflow.pipeline import unheld_time
 from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.replica_exchange import DataExchange, data_exchange, transfer_energy, transfer_time
 from crossopt.crossflow.transformer import parts_of, price, price_directly, sharding, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import build_device, device

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.collectives import all_gather, all_reduce_time, all_to_all, exchange_time
+from crossopt.crossflow.context_exchange import Around
 from crossopt.crossflow.edges import embedding, head
-from crossopt.crossflow.exchanges.context import Around
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.kernels.layer_kernels import (
     adapters,

@@ -12,9 +12,9 @@ from hypothesis import strategies as draw
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_to_all, all_to_all_once
-from crossopt.crossflow.exchanges.context import around_attention, by_all_to_all
-from crossopt.crossflow.exchanges.hiding import paired_share
+from crossopt.crossflow.context_exchange import around_attention, by_all_to_all
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory
+from crossopt.crossflow.hiding import paired_share
 from crossopt.crossflow.kernels.layer_kernels import (
     _one_different,
     launched_in_the_open,

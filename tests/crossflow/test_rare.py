@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from crossopt.crossflow.exchanges.rare import (
+from crossopt.crossflow.rare_exchanges import (
     HORIZON,
     PARTS,
     Exchange,

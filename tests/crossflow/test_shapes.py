@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow import roofline
 from crossopt.crossflow.edges import head
-from crossopt.crossflow.exchanges.replicas import data_exchange
 from crossopt.crossflow.hardware import Cluster, Hardware, Memory
 from crossopt.crossflow.kernels.layer_kernels import attention_core, element_wise, named_projections, projections
 from crossopt.crossflow.layer import forward_pass
@@ -31,6 +30,7 @@ from crossopt.crossflow.parameters import (
 )
 from crossopt.crossflow.plan import Plan, Ranks, broken_rules, table
 from crossopt.crossflow.recomputation import LAYER, RECOMPUTE, number_of
+from crossopt.crossflow.replica_exchange import data_exchange
 from crossopt.crossflow.transformer import mean_layers, price, ranks, sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds, kind_of_layer, layer_kinds
 

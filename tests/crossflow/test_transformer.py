@@ -465,7 +465,7 @@ _NO_ARRAYS = frozenset(("link", "links[level]", "call"))
 """What has a size or a shape of its own."""
 _LENGTHS = frozenset(f"len({name})" for name in ("plans", "heads", "rows", "columns", "hardware", "chips.alive"))
 """Lengths of blocks, on which a branch may depend."""
-_ROOMS = ("crossflow", "crossflow/kernels", "crossflow/exchanges")
+_ROOMS = ("crossflow", "crossflow/kernels")
 _FILES = ("solvers/codesign/objective.py",)
 _OF_GRAPHS = ("traces.py", "operator_graph.py")
 """Files that compute with operations of a trace or a graph, and with no plans or chips."""
@@ -551,20 +551,20 @@ ALLOWED: dict[str, str] = {
     "kernels/distributed_product.py: _cover: change.cumsum(axis=-1)": _ONE,
     "kernels/distributed_product.py: _flows: sites.shape": _ONE,
     "kernels/distributed_product.py: link_loads: np.any(start[0] != end[0])": _ONE,
-    "exchanges/context.py: around_attention: np.any(ranks.context > 1.0)": _NOTHING,
+    "context_exchange.py: around_attention: np.any(ranks.context > 1.0)": _NOTHING,
     "kernels/layer_kernels.py: different: np.shape(units)": _EQUAL_INPUTS,
     "kernels/fitted.py: product_time: np.ndim": "the axes behind that of the parts of the depth",
     "kernels/layer_kernels.py: to_experts: np.any(ranks.expert_tensor)": _NOTHING,
-    "exchanges/hiding.py: products_time: np.any(ranks.hides)": _UNUSED,
-    "exchanges/replicas.py: _across_energy: np.any(sharding.shard)": _NOTHING,
-    "exchanges/replicas.py: _across_time: np.any(sharding.shard)": _NOTHING,
-    "exchanges/replicas.py: _copies: np.any(both)": _UNUSED,
-    "exchanges/replicas.py: _gather_time: np.any(weights.routed)": _NOTHING,
-    "exchanges/replicas.py: _reduce_time: np.any(weights.routed)": _NOTHING,
-    "exchanges/replicas.py: _sent_energy: np.any(weights.routed)": _NOTHING,
-    "exchanges/replicas.py: data_exchange: np.any(scattered)": _NOTHING,
-    "exchanges/replicas.py: data_exchange: np.any(sharded)": _NOTHING,
-    "exchanges/replicas.py: taken: figure.ndim": _BY_QUESTION,
+    "hiding.py: products_time: np.any(ranks.hides)": _UNUSED,
+    "replica_exchange.py: _across_energy: np.any(sharding.shard)": _NOTHING,
+    "replica_exchange.py: _across_time: np.any(sharding.shard)": _NOTHING,
+    "replica_exchange.py: _copies: np.any(both)": _UNUSED,
+    "replica_exchange.py: _gather_time: np.any(weights.routed)": _NOTHING,
+    "replica_exchange.py: _reduce_time: np.any(weights.routed)": _NOTHING,
+    "replica_exchange.py: _sent_energy: np.any(weights.routed)": _NOTHING,
+    "replica_exchange.py: data_exchange: np.any(scattered)": _NOTHING,
+    "replica_exchange.py: data_exchange: np.any(sharded)": _NOTHING,
+    "replica_exchange.py: taken: figure.ndim": _BY_QUESTION,
     "objective.py: _distinct_memory: len(plans)": _EQUAL_INPUTS,
     "objective.py: _values_where_they_fit: chips.alive.any()": "rows and columns without a value are left out",
     "objective.py: _values_where_they_fit: fits.any(axis=1)": "rows and columns without a value are left out",

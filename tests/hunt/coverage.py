@@ -13,7 +13,7 @@ from crossopt.crossflow.plan import OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGE
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.section import ChoicesSection
-from crossopt.instances.codesign.stacks.rules import STACKS
+from crossopt.instances.codesign.stack_rules import STACKS
 from crossopt.instances.files.document import Node, Scalar, node_of, read_text
 from crossopt.instances.files.written import TOP_ONLY, lay_over
 from crossopt.instances.kinds import KINDS

@@ -9,8 +9,8 @@ import pytest
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.recomputation import sets_that_save
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
-from crossopt.instances.codesign.stacks.table import Machine
+from crossopt.instances.codesign.stack_rules import STACKS, broken_rows
+from crossopt.instances.codesign.stack_table import Machine
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.memory.graph import MemoryGraph
 from crossopt.instances.memory.question import MemoryQuestion

@@ -16,7 +16,7 @@ from crossopt.instances.codesign import reading
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import combinations, draw_plans
-from crossopt.instances.codesign.stacks.rules import STACKS
+from crossopt.instances.codesign.stack_rules import STACKS
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.cli import main
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text

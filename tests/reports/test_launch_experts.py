@@ -7,8 +7,8 @@ import pytest
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
-from crossopt.instances.codesign.stacks.table import Machine
+from crossopt.instances.codesign.stack_rules import STACKS, broken_rows
+from crossopt.instances.codesign.stack_table import Machine
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text
 from crossopt.reports.launching.megatron import remarks
 from crossopt.solvers.codesign.answer import Candidate

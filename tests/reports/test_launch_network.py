@@ -10,8 +10,8 @@ import pytest
 from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
-from crossopt.instances.codesign.stacks.table import Machine
+from crossopt.instances.codesign.stack_rules import STACKS, broken_rows
+from crossopt.instances.codesign.stack_table import Machine
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.question import read
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text, unsaid_text

@@ -8,8 +8,8 @@ import pytest
 
 from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.plan import Plan
+from crossopt.instances.codesign.known_errors import likely_of
 from crossopt.instances.codesign.question import read_instance
-from crossopt.instances.codesign.stacks.known import likely_of
 from crossopt.instances.files.units import format_quantity, parse_quantity
 from crossopt.reports.cli import main
 from crossopt.reports.facts.repriced import measured_text

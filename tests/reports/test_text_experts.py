@@ -7,7 +7,7 @@ import pytest
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.stacks.known import likely_of, mean_error
+from crossopt.instances.codesign.known_errors import likely_of, mean_error
 from crossopt.reports.facts.repriced import doubt_text, hidden_text, measured_text, runs_text
 from tests.reports.answers import answer, answered, design_of, evaluation_of
 from tests.solvers.codesign.questions import TINY_FREE, ask

@@ -12,8 +12,8 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.catalogue.workload import repeated_share
 from crossopt.instances.codesign.instance import FreeHardware, Goal, Instance
+from crossopt.instances.codesign.known_errors import mean_error
 from crossopt.instances.codesign.plan_groups import LeftOut, left_out
-from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.building import clock_text
 from crossopt.reports.facts.chip import (
@@ -98,7 +98,7 @@ from crossopt.solvers.codesign.answer import (
 from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, UnverifiedBound
 
 if TYPE_CHECKING:
-    from crossopt.crossflow.exchanges.rare import Groups
+    from crossopt.crossflow.rare_exchanges import Groups
     from crossopt.reports.drawing.svg import Titles
     from crossopt.solvers.codesign.explain.near_optimal import Known, Near
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from crossopt.crossflow.exchanges.rare import Groups, bandwidth_for, straggling, volume
+from crossopt.crossflow.rare_exchanges import Groups, bandwidth_for, straggling, volume
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns
 from crossopt.reports.drawing.floorplan import Floor, Plan, floorplan

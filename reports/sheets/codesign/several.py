@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion, Portfolio, Scale
+from crossopt.instances.codesign.known_errors import mean_error
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_groups import why_no_plan
 from crossopt.instances.codesign.question import narrowing, several_text
-from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.reports.facts.chip import design_text, hardware_text
 from crossopt.reports.facts.question import QuestionText, text_of_question, text_of_scales
 from crossopt.reports.sheets.amounts import DAY, REGRET, amount, bound_amount, count_of, seconds_of, short, shown, time_of, with_unit

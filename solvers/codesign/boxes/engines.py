@@ -10,13 +10,11 @@ import numpy as np
 
 from crossopt.crossflow.plan import CONCESSIONS
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.known_errors import close_call_error
 from crossopt.instances.codesign.space import combinations, hardware_points
-from crossopt.instances.codesign.stacks.known import close_call_error
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
-from crossopt.solvers.codesign.baselines.megatron import on_chip
-from crossopt.solvers.codesign.baselines.recipes import Practice, practice_of, recipes_baselines
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import CACHED, Survey, growing
@@ -24,11 +22,13 @@ from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.claims import exact, relaxed
 from crossopt.solvers.codesign.explain.conflict import nearest_infeasible_by_search
 from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.megatron import on_chip
 from crossopt.solvers.codesign.objective import joined, near_members, rows_of
+from crossopt.solvers.codesign.recipes import Practice, practice_of, recipes_baselines
 from crossopt.solvers.proofs import Exact, Relaxation, Tree
 
 if TYPE_CHECKING:
-    from crossopt.crossflow.exchanges.rare import Groups
+    from crossopt.crossflow.rare_exchanges import Groups
 
 _SECONDS: Final = 5.0
 """For counting, at the most."""

@@ -23,10 +23,10 @@ from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, Ranges, corners, grid
 from crossopt.instances.codesign.instance import FreeHardware, Instance, remembered
+from crossopt.instances.codesign.known_errors import close_call_error
 from crossopt.instances.codesign.plan_choices import codes_of, with_settings
 from crossopt.instances.codesign.plan_groups import concessions_of, family_blocks, members
 from crossopt.instances.codesign.space import AnyPlans, draw_plans, plan_blocks
-from crossopt.instances.codesign.stacks.known import close_call_error
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Progress, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate

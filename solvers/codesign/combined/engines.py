@@ -13,13 +13,13 @@ from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.solvers.answer import Limits, SearchOutcome, Watch
 from crossopt.solvers.codesign import engines as single
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, Designs, candidate_in, chosen_design
-from crossopt.solvers.codesign.baselines.megatron import on_chip, usual_points
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.claims import UNREPEATED, enumerated_together, too_many
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.combined import workloads as by_boxes
 from crossopt.solvers.codesign.combined import workloads as by_enumeration
 from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.megatron import on_chip, usual_points
 from crossopt.solvers.codesign.objective import Joint, combined, joint
 from crossopt.solvers.family import family_of, solve
 from crossopt.solvers.proofs import Tree

@@ -19,7 +19,6 @@ from crossopt.instances.codesign.space import AnyPlans, as_arrays, combinations,
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Progress, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate, candidate
-from crossopt.solvers.codesign.baselines.megatron import until
 from crossopt.solvers.codesign.boxes.branch import (
     AGAIN,
     DECIDING,
@@ -52,6 +51,7 @@ from crossopt.solvers.codesign.boxes.search import (
     tree_faults,
 )
 from crossopt.solvers.codesign.exhaustive import PRICES
+from crossopt.solvers.codesign.megatron import until
 from crossopt.solvers.codesign.objective import Joint, combined, rows_of, values_of
 from crossopt.solvers.proofs import JointSpace
 

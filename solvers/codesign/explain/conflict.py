@@ -21,9 +21,9 @@ from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import corners, full_box, grid, tightened
 from crossopt.instances.codesign.instance import FreeHardware, Goal, Instance
+from crossopt.instances.codesign.known_errors import close_call_error
 from crossopt.instances.codesign.plan_choices import divisors, wholes
 from crossopt.instances.codesign.space import plan_blocks
-from crossopt.instances.codesign.stacks.known import close_call_error
 from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.solvers.answer import Watch, unwatched
 from crossopt.solvers.codesign.answer import BESIDE

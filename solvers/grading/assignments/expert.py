@@ -32,13 +32,13 @@ from crossopt.instances.files.saved import read_as
 from crossopt.solvers.answer import gap_between, result_in, unwatched
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.codesign.answer import DesignResult, Designs, EvaluatedDesigns, candidate_in
-from crossopt.solvers.codesign.baselines.megatron import expert_design
-from crossopt.solvers.codesign.baselines.searchers import row_of
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import search
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import evaluate_single, verify
+from crossopt.solvers.codesign.megatron import expert_design
 from crossopt.solvers.codesign.objective import joined, rows_of, values_of
+from crossopt.solvers.codesign.searchers import row_of
 from crossopt.solvers.grading.marks import FULL, Assignment, Mark, Task, Verdict, apart, by_gap, nearly, number, shown, wrong
 
 HAND = "hand.json"

@@ -17,8 +17,8 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import broken_everywhere, family_blocks, left_out, members
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import plan_blocks, unlaunched
-from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, nearest
-from crossopt.instances.codesign.stacks.table import QUANTITIES, Machine
+from crossopt.instances.codesign.stack_rules import STACKS, broken_rows, nearest
+from crossopt.instances.codesign.stack_table import QUANTITIES, Machine
 from crossopt.instances.errors import InstanceError
 from tests.every import every
 from tests.solvers.codesign.questions import GEMM, ask

@@ -201,7 +201,7 @@ def test_an_interrupt_before_there_is_an_answer_spares_an_old_file(tmp_path: Pat
         target.write_text("precious")
     monkeypatch.setitem(ENGINES, "auto", _interrupted)
     question = ("--set", "tensor=8", "--set", "microbatch=1")
-    monkeypatch.setattr("crossopt.solvers.codesign.baselines.recipes.expert_design", lambda instance, deadline: None)
+    monkeypatch.setattr("crossopt.solvers.codesign.recipes.expert_design", lambda instance, deadline: None)
     assert main(["solve", TINY, *question, "--out", str(target)]) == 10
     if old:
         assert target.read_text() == "precious"

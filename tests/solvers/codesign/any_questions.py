@@ -6,7 +6,7 @@ from crossopt.crossflow.plan import OFFLOAD
 from crossopt.instances.catalogue.registry import names
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
-from crossopt.instances.codesign.stacks.rules import STACKS
+from crossopt.instances.codesign.stack_rules import STACKS
 from crossopt.instances.errors import InstanceError
 from tests.solvers.codesign.wide_questions import wide_text
 

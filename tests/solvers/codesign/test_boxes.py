@@ -25,8 +25,6 @@ from crossopt.instances.errors import ModelError, RefusedError
 from crossopt.solvers.answer import Limits, Progress, unwatched
 from crossopt.solvers.codesign import exhaustive, objective
 from crossopt.solvers.codesign.answer import Candidate, space_in
-from crossopt.solvers.codesign.baselines.megatron import expert_design
-from crossopt.solvers.codesign.baselines.recipes import recipes_baselines
 from crossopt.solvers.codesign.boxes import branch as descent
 from crossopt.solvers.codesign.boxes import branch as engine
 from crossopt.solvers.codesign.boxes import engines
@@ -49,7 +47,9 @@ from crossopt.solvers.codesign.boxes.search import search as solve
 from crossopt.solvers.codesign.exhaustive import search as exhaustive_search
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.megatron import expert_design
 from crossopt.solvers.codesign.objective import joined, least_memory_of, values_of
+from crossopt.solvers.codesign.recipes import recipes_baselines
 from crossopt.solvers.family import judge_baseline
 from tests.extent import some
 from tests.offloading_questions import slow_link

@@ -18,7 +18,7 @@ from crossopt.crossflow.recomputation import number_of
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import allows, hardware_points, plan_blocks
-from crossopt.instances.codesign.stacks.table import Machine
+from crossopt.instances.codesign.stack_table import Machine
 from crossopt.instances.errors import InstanceError
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import check

@@ -26,10 +26,14 @@ from crossopt.instances.codesign.space import combinations, device_at, hardware_
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.sheets.codesign.design import baseline_label, baseline_text
 from crossopt.solvers.answer import Limits, unwatched
+from crossopt.solvers.codesign import recipes, searchers
 from crossopt.solvers.codesign.answer import candidate_in
-from crossopt.solvers.codesign.baselines import recipes, searchers
-from crossopt.solvers.codesign.baselines.megatron import expert_design, expert_point, on_chip, usual_chips, with_plan
-from crossopt.solvers.codesign.baselines.recipes import (
+from crossopt.solvers.codesign.boxes import engines
+from crossopt.solvers.codesign.engines import auto
+from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.megatron import expert_design, expert_point, on_chip, usual_chips, with_plan
+from crossopt.solvers.codesign.recipes import (
     RECIPES,
     Practice,
     fsdp_design,
@@ -40,10 +44,6 @@ from crossopt.solvers.codesign.baselines.recipes import (
     recipes_design,
     simplest_design,
 )
-from crossopt.solvers.codesign.boxes import engines
-from crossopt.solvers.codesign.engines import auto
-from crossopt.solvers.codesign.exhaustive import search
-from crossopt.solvers.codesign.judge import verify
 from tests.every import every
 from tests.extent import some
 from tests.paths import INSTANCES

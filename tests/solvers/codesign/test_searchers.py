@@ -12,10 +12,13 @@ from crossopt.instances.codesign.boxes import full_box, point_number
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits, unwatched
+from crossopt.solvers.codesign import searchers
+from crossopt.solvers.codesign import searchers as space_of_designs
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, candidate_in
-from crossopt.solvers.codesign.baselines import searchers
-from crossopt.solvers.codesign.baselines import searchers as space_of_designs
-from crossopt.solvers.codesign.baselines.searchers import (
+from crossopt.solvers.codesign.engines import SEARCHERS
+from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.searchers import (
     SAMPLERS,
     Question,
     _projected,
@@ -32,9 +35,6 @@ from crossopt.solvers.codesign.baselines.searchers import (
     search_space,
     shares_of,
 )
-from crossopt.solvers.codesign.engines import SEARCHERS
-from crossopt.solvers.codesign.exhaustive import search
-from crossopt.solvers.codesign.judge import verify
 from tests.extent import some
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 import crossopt
-from crossopt.crossflow.exchanges.rare import mean_step, straggling
 from crossopt.crossflow.plan import rows_of
+from crossopt.crossflow.rare_exchanges import mean_step, straggling
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import plan_blocks

@@ -20,7 +20,7 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
 from crossopt.instances.codesign.space import AnyPlans, combinations, plan_blocks
 from crossopt.solvers.answer import Baseline
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate, design_of
-from crossopt.solvers.codesign.baselines.megatron import Ranked, chip_at, expert_design, expert_point, fitting, until, usual_chips
+from crossopt.solvers.codesign.megatron import Ranked, chip_at, expert_design, expert_point, fitting, until, usual_chips
 from crossopt.solvers.codesign.objective import memory_of, values_of
 from crossopt.solvers.codesign.objective import rows_of as some_of
 

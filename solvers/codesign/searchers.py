@@ -20,10 +20,10 @@ from crossopt.instances.codesign.space import AnyPlans, draw_plans, hardware_poi
 from crossopt.instances.errors import RefusedError, install_text
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Start, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate, candidate_in
-from crossopt.solvers.codesign.baselines.megatron import expert_point, on_chip, with_plan
-from crossopt.solvers.codesign.baselines.recipes import recipes_design
 from crossopt.solvers.codesign.boxes.branch import chip_moves, incumbent_of
+from crossopt.solvers.codesign.megatron import expert_point, on_chip, with_plan
 from crossopt.solvers.codesign.objective import hosted, joined, memory_of, rows_of, values_of
+from crossopt.solvers.codesign.recipes import recipes_design
 
 # The neighbourhood of a design in which searchers move, their steps, and the driver that holds them to their time.
 

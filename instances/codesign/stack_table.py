@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 import numpy as np
 
 from crossopt.crossflow.arrays import Ints, Mask
-from crossopt.crossflow.exchanges.context import by_all_to_all
+from crossopt.crossflow.context_exchange import by_all_to_all
 from crossopt.crossflow.plan import END_STAGES, PLACEMENTS, PLAN_FIELDS, Plans, Rule, code
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, PARTLY, RECOMPUTE
 from crossopt.crossflow.records import dataclass

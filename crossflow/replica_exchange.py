@@ -277,7 +277,7 @@ def _optimizer(model: Transformer, sharding: Sharding, peak: Weights, hardware: 
 #     T >= bytes / bandwidth        of all that a device sends over a level in a step, hidden or not, without any latency,
 #
 # m times that of the fullest stage's layers, with those computed again, gathers of weights, embedding or head, and messages, and once that
-# of gradients and updated weights. Bytes are those on the links that they pass (`exchanges.shapes`): a group that lies on a part of a ring
+# of gradients and updated weights. Bytes are those on the links that they pass (`collectives`): a group that lies on a part of a ring
 # has one of the two links of its devices, and groups on parts are taken as if all were busiest on the same link. Of v messages each way a
 # device sends v - 1/p in the mean over all stages, and over the first level on which stages are apart those of both ways. Axes of a torus
 # that gather at once are counted each by the order that sends the least along it, so that no step is held to more than it takes.

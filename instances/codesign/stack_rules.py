@@ -13,12 +13,12 @@ from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan, Plans, code, 
 from crossopt.crossflow.recomputation import WHOLE_PARTS, sets_of
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.section import StackName
-from crossopt.instances.codesign.stacks.table import NAMED_OPTIONS, Edition, Fact, Machine, Row, Source, Stack
+from crossopt.instances.codesign.stack_table import NAMED_OPTIONS, Edition, Fact, Machine, Row, Source, Stack
 
 
 def _read(name: str) -> Stack:
     """The table in the file of this name. A source is a list of repository, path and version, or the name of such a list."""
-    text = Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("stacks").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
     table = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - the quicker one is as safe
 
     def source(written: str | list[str]) -> Source:

@@ -1,1 +1,0 @@
-"""Plans that training stacks support: one table per stack, with a source for every row, and conclusions from them."""

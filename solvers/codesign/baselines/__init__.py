@@ -1,1 +1,0 @@
-"""Rules of thumb and searchers, which prove nothing."""
