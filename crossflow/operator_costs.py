@@ -243,11 +243,6 @@ def _streams(columns: Columns, value_bytes: float, hardware: Hardware, backward:
     return stream_cost(value_bytes * moved, flops, hardware)
 
 
-def node_bytes(columns: Columns, value_bytes: float) -> tuple[Real, Real, Real, Real]:
-    """Bytes of weights, inputs, outputs and kept activations of every node."""
-    return tuple(value_bytes * column for column in (columns.weights, columns.inputs, columns.outputs, columns.kept))  # type: ignore[return-value]
-
-
 # Forward passes with merged operators, at several batches. A batch norm behind a convolution or product is merged into its weights, since
 # at inference it is a factor and a shift of each channel (Jacob et al. 2018, arXiv 1712.05877). An activation that alone takes the output
 # of an operator runs in that operator's kernel. Both then read and write nothing. With b times the batch, products with weights have b

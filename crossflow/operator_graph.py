@@ -68,10 +68,6 @@ class Group:
     length: int
     copies: int
 
-    @property
-    def end(self) -> int:
-        return self.first + self.length * self.copies
-
 
 @dataclass(frozen=True, slots=True)
 class Edge:

@@ -360,11 +360,6 @@ def lifted(model: Model, values: Values) -> Values:
     return {**values, **added}
 
 
-def project(model: Model, values: Values) -> Values:
-    """The part of the values that belongs to the first model."""
-    return {variable: values[variable] for variable in model.variables}
-
-
 def literals(table: Table) -> Choices:
     """A 0/1 variable for each different row that the ranges of the columns allow."""
     different = dict.fromkeys(table.rows)

@@ -706,13 +706,6 @@ class Network:
     """Number of queues among which the active chunks of a dimension are distributed."""
 
     @property
-    def npus(self) -> int:
-        count = 1
-        for dimension in self.dimensions:
-            count *= dimension.size
-        return count
-
-    @property
     def width(self) -> int:
         """Chunks that run at once in one queue."""
         return -(-self.active_chunks // self.queues)

@@ -10,7 +10,6 @@ column, along y there, over its cross link of that row, one however far the high
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import reduce
 from math import ceil, prod
 
@@ -219,11 +218,6 @@ class Grid:
         return self.rows * self.columns
 
     @property
-    def weight_ranks(self) -> int:
-        """Ranks over which the weights are split; ranks of a column hold the same weights."""
-        return self.rows if self.inner else self.columns
-
-    @property
     def output_members(self) -> Members:
         """Ranks over which the columns of a result are split."""
         return self.row_members if self.inner else self.column_members
@@ -253,17 +247,6 @@ def grid(plan: KernelPlan, cluster: Cluster) -> Grid:
         layer_members=members["layers"],
         data_members=members["data"],
     )
-
-
-def shared_links(links: tuple[Link, ...], plan: KernelPlan, mesh: Mesh) -> tuple[Link, ...]:
-    """The links seen by one ring if all groups of the plan communicate at once on groups of square meshes.
-
-    Bandwidth of the level inside a group, then of the level between groups, over the flows on its busiest link. A worst case: in the
-    model itself exchanges come one after the other.
-    """
-    loads = link_loads(mesh, _layout(plan), chains=frozenset({"layers"}))
-    flows = (loads.inside, loads.across)[: len(links)]
-    return tuple(replace(link, bandwidth=link.bandwidth / max(load, 1)) for link, load in zip(links, flows, strict=True))
 
 
 def forward(product: Product, value_bytes: float, cut: Grid) -> Share:

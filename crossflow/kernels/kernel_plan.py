@@ -6,8 +6,6 @@ A product C[M, N] = A[M, K] B[K, N] is cut in one of two ways (Ardalani et al. 2
 Beside it, the batch is split over `data` replicas and the network's depth over `layers` devices.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import product
 from typing import Literal, get_args
 
 from crossopt.crossflow.records import dataclass
@@ -56,22 +54,6 @@ def broken_rules(workload: Lstm | Gemm, plan: KernelPlan, devices: int) -> tuple
         return ("rows, columns, data and layers are at least 1",)
     rules = _lstm_rules(workload, plan) if isinstance(workload, Lstm) else _gemm_rules(workload, plan)
     return tuple(sentence for sentence, holds in (*_shape_rules(plan, devices), *rules) if not holds)
-
-
-def kernel_plans(
-    workload: Lstm | Gemm,
-    devices: int,
-    splits: Iterable[Split] = SPLITS,
-    rows: Sequence[int] | None = None,
-    columns: Sequence[int] | None = None,
-    data: Sequence[int] | None = None,
-    layers: Sequence[int] | None = None,
-) -> tuple[KernelPlan, ...]:
-    """All plans for these devices with degrees from those given, or from the divisors of `devices`."""
-    divisors = tuple(degree for degree in range(1, devices + 1) if devices % degree == 0)
-    degrees = (divisors if options is None else options for options in (rows, columns, data, layers))
-    plans = (KernelPlan(split, *choice) for split, choice in product(splits, tuple(product(*degrees))))
-    return tuple(plan for plan in plans if plan.devices == devices and not broken_rules(workload, plan, devices))
 
 
 def _shape_rules(plan: KernelPlan, devices: int) -> tuple[Rule, ...]:

@@ -39,10 +39,6 @@ class Schedule:
     on_all: tuple[bool, ...]
     starts: tuple[int, ...]
 
-    @property
-    def closed(self) -> bool:
-        return self.least == self.cycles
-
 
 def least_cycles(graph: OperatorGraph, one: Array, every: Array, tensor_cores: Ints, vector_cores: Ints) -> Array:
     """Cycles that no schedule is below, for many chips: of each part the longest path and the work of its cores, added up.

@@ -5,6 +5,8 @@ operators that are not kept up to the last one that is needed. A region is what 
 from what comes before to what comes behind. The header of the file states peak and time of that order, which may be above the schedule's.
 """
 
+from pathlib import Path
+
 from crossopt.crossflow.operator_graph import OperatorGraph
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.units import rounded_quantity
@@ -37,7 +39,7 @@ def policy_text(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -
         lines.append("    ],")
     counted = {item: names for item, names in ATEN_NAMES.items() if classes and item != "view"}
     lines += ["]", "CLASSES = {", *(f"    {item!r}: {names!r}," for item, names in sorted(counted.items())), "}"]
-    return "\n".join([*lines, _FUNCTIONS])
+    return "\n".join([*lines, Path(__file__).with_name("regions.py.in").read_text(encoding="utf-8")])
 
 
 def operators_of(question: MemoryQuestion) -> list[OperatorGraph]:
@@ -84,26 +86,3 @@ _IMPORTS = (
     "KEEP, AGAIN = CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_RECOMPUTE",
     "REGIONS = [",
 )
-_FUNCTIONS = '''\
-COUNTED = {name: one for one, names in CLASSES.items() for name in names.split()}
-
-
-def contexts(number):
-    """The `context_fn` of a region. Where operators have classes, views and what has no class are computed again."""
-
-    def made():
-        entries = iter(REGIONS[number])
-
-        def policy(context, operation, *arguments, **named):
-            called = operation.name().split("::")[-1].split(".")[0]
-            if COUNTED and called not in COUNTED:
-                return AGAIN
-            name, one, chosen = next(entries, ("", "", None))
-            if chosen is None or (one and COUNTED[called] != one):
-                raise RuntimeError(f"region {number}: {called} runs where the policy has {name or 'no more operators'}")
-            return chosen
-
-        return create_selective_checkpoint_contexts(policy)
-
-    return made
-'''

@@ -1,6 +1,7 @@
 """PyTorch's own sharded data parallelism (`fully_shard`) as the lines of Python that set it up, as of PyTorch 2.8."""
 
 import ast
+from pathlib import Path
 
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.plan import Plan
@@ -34,54 +35,6 @@ def keeps_products(context, operation, *arguments, **named):
     return CheckpointPolicy.MUST_SAVE if operation in kept else CheckpointPolicy.PREFER_RECOMPUTE
 
 
-"""
-_YOURS = """\
-# ---- yours: a stand-in with which the script runs as it is; NOT YOUR NETWORK'S TIME OR MEMORY ----
-# {stand_in} weights where yours has {weights}: as many dense layers as wide, of plain heads and GELU
-
-
-class Network(nn.Module):
-    \"\"\"Put your own network here, with its layers in `layers`.\"\"\"
-
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding({vocabulary}, {hidden})
-        make = nn.TransformerEncoderLayer
-        self.layers = nn.ModuleList(
-            make({hidden}, {heads}, {ffn}, 0.0, batch_first=True, norm_first=True)
-            for _ in range({layers})
-        )
-        self.head = nn.Linear({hidden}, {vocabulary})
-
-    def forward(self, tokens):
-        hidden = self.embedding(tokens)
-        mask = nn.Transformer.generate_square_subsequent_mask(
-            tokens.shape[1], device=hidden.device, dtype=hidden.dtype
-        )
-        for layer in self.layers:
-            hidden = layer(hidden, mask, is_causal=True)
-        return self.head(hidden)
-
-
-def is_layer(part):
-    return isinstance(part, nn.TransformerEncoderLayer)
-
-
-def samples_of(step):
-    \"\"\"This rank's share of the batch: {share} samples of {sequence} tokens, and the next one.\"\"\"
-    return torch.randint({vocabulary}, ({share}, {sequence} + 1), device="cuda")
-
-
-def loss_of(model, samples):
-    logits = model(samples[:, :-1])
-    return nn.functional.cross_entropy(logits.flatten(0, 1).float(), samples[:, 1:].flatten())
-
-
-# ---- the plan ----
-
-
-def planned():
-    \"\"\"The network as the plan has it.\"\"\"
 """
 _STEPS = """\
 def main(steps=10):
@@ -149,7 +102,8 @@ def written(model: Transformer, plan: Plan, found: tuple[Setting, ...]) -> str:
     launched = f"# torchrun --nnodes NODES --nproc-per-node DEVICES train.py, on {plan.devices} devices in all"
     shapes = {name: getattr(model, name) for name in ("vocabulary", "hidden", "heads", "ffn", "layers", "sequence")}
     sizes = {"stand_in": _billions(_stand_in(model)), "weights": _billions(parameters(model))}
-    yours = _YOURS.format(share=model.global_batch // plan.data, **shapes, **sizes)
+    template = Path(__file__).with_name("stand_in.py.in").read_text(encoding="utf-8")
+    yours = template.format(share=model.global_batch // plan.data, **shapes, **sizes)
     first = ("import os", *(("from functools import partial",) if _POLICY in values else ()), "")
     head = "\n".join([launched, "", *first, *_IMPORTS, *chosen, "", ""])
     policy = _KEEPS_PRODUCTS if _POLICY in values else ""

@@ -151,11 +151,6 @@ def frame(name: str, parts: Sequence[PageSection], own: str = "") -> str:
     )
 
 
-def named(name: str) -> str:
-    """What a choice is called among people."""
-    return " ".join({"l1": "L1", "l2": "L2", "hbm": "HBM", "zero": "ZeRO"}.get(part, part) for part in name.split("_"))
-
-
 def text_html(text: str) -> str:
     """Words of a result as HTML, with squares as people write them, names and amounts that no line breaks, and commands as such."""
     shown = escape(text.replace(" mm^2", f"{TIE}mm²").replace("m^2", "m²").replace("ZeRO-", f"ZeRO{_HYPHEN}"))

@@ -43,10 +43,6 @@ _LEAST, _MOST, _USUAL = 60, 120, 100
 _OF_SHEETS = 80
 _HANGING = 4
 _TIE = "\N{NO-BREAK SPACE}"
-_WIDTH, _FRAMED = 24, 66
-"""Of a bar, and of what stands beside one in a frame."""
-_NARROWEST = 4
-"""Of a bar in a frame, where there is hardly room for one."""
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
 
 
@@ -110,10 +106,3 @@ def eighths(share: float, width: int) -> str:
     """A share as a bar of eighths of signs."""
     count = round(share * width * 8)
     return _FULL * (count // 8) + _EIGHTHS[count % 8].strip()
-
-
-def bar(share: float, *, framed: bool = False) -> str:
-    """A bar for a share, in a frame if requested."""
-    width = max(min(_WIDTH, page_width() - _FRAMED), _NARROWEST) if framed else _WIDTH
-    filled = eighths(share, width)
-    return f"|{filled:<{width}}|" if framed else filled

@@ -1,5 +1,6 @@
 """Random transformers and plans for property tests."""
 
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import product
 from math import prod
@@ -8,9 +9,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Ints
+from crossopt.crossflow.kernels.kernel_plan import SPLITS, KernelPlan, Split, broken_rules
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, SCHEDULES, TENSOR_EXCHANGES, Plan, Plans, code, plan_at, rules
 from crossopt.crossflow.recomputation import RECOMPUTE, WHOLE_PARTS, sets_of
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.workload import Gemm, Lstm, Transformer
 
 _RECOMPUTED = (
     *RECOMPUTE,
@@ -91,3 +93,19 @@ def drawn_plans(random: np.random.Generator, model: Transformer, devices: int, c
         tensor_exchange=by_sequence * random.integers(0, len(TENSOR_EXCHANGES), count),
         expert_exchange=random.choice([0, 0, 1], count),
     )
+
+
+def kernel_plans(
+    workload: Lstm | Gemm,
+    devices: int,
+    splits: Iterable[Split] = SPLITS,
+    rows: Sequence[int] | None = None,
+    columns: Sequence[int] | None = None,
+    data: Sequence[int] | None = None,
+    layers: Sequence[int] | None = None,
+) -> tuple[KernelPlan, ...]:
+    """All plans for these devices with degrees from those given, or from the divisors of `devices`."""
+    divisors = tuple(degree for degree in range(1, devices + 1) if devices % degree == 0)
+    degrees = (divisors if options is None else options for options in (rows, columns, data, layers))
+    plans = (KernelPlan(split, *choice) for split, choice in product(splits, tuple(product(*degrees))))
+    return tuple(plan for plan in plans if plan.devices == devices and not broken_rules(workload, plan, devices))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.bill import total
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
-from crossopt.crossflow.kernels.distributed_product import LinkLoads, Mesh, bill, grid, link_loads, placement, price, shared_links
+from crossopt.crossflow.kernels.distributed_product import LinkLoads, Mesh, bill, grid, link_loads, placement, price
 from crossopt.crossflow.kernels.fitted import (
     FORMATS,
     AttentionFormat,
@@ -30,9 +30,10 @@ from crossopt.crossflow.kernels.fitted import (
     generation_time,
     product_time,
 )
-from crossopt.crossflow.kernels.kernel_plan import KernelPlan, broken_rules, kernel_plans
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan, broken_rules
 from crossopt.crossflow.workload import Gemm, Lstm
 from crossopt.instances.catalogue.registry import build_device, device
+from tests.crossflow.strategies import kernel_plans
 from tests.paths import reference
 
 # One distributed matrix product: worked by hand, against the public DeepFlow code's own results, and by its laws.
@@ -446,18 +447,6 @@ def test_columns_lie_innermost_then_rows_layers_and_data() -> None:
     assert cut.column_members == (2.0, 1.0, 1.0)
     assert cut.row_members == cut.layer_members == (1.0, 2.0, 1.0)
     assert cut.data_members == (1.0, 1.0, 2.0)
-
-
-def test_rings_on_a_mesh_share_its_links() -> None:
-    """One ring over 8 x 8 devices uses a link twice on its way home; with pairs beside rings of 32 it is four times."""
-    links = (Link(bandwidth=8.0e9, latency=0.0),)
-    assert shared_links(links, KernelPlan(data=64), Mesh(8))[0].bandwidth == 4.0e9
-    assert shared_links(links, KernelPlan(columns=2, data=32), Mesh(8))[0].bandwidth == 2.0e9
-
-
-def test_an_unused_link_keeps_its_bandwidth() -> None:
-    links = (Link(bandwidth=8.0e9, latency=0.0), Link(bandwidth=1.0e9, latency=0.0))
-    assert shared_links(links, KernelPlan(), Mesh(1)) == links
 
 
 # Kernels that run alone: hand-computed times, the same digits in columns as one by one, and more of a resource never slower.

@@ -16,7 +16,7 @@ from crossopt.crossflow.bill import Bill, total
 from crossopt.crossflow.device import Architecture, device_from
 from crossopt.crossflow.generator import Edges, Split, generate, split_from_fractions
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory, take
-from crossopt.crossflow.kernels.kernel_plan import KernelPlan, kernel_plans
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.lstm import HOST_BANDWIDTH, bill, finish_times, memory, price, split_over_chain, step_flops
 from crossopt.crossflow.technology import (
     CoreTechnology,
@@ -29,6 +29,7 @@ from crossopt.crossflow.technology import (
     scale_network,
 )
 from crossopt.crossflow.workload import Lstm
+from tests.crossflow.strategies import kernel_plans
 from tests.every import every
 from tests.extent import examples
 from tests.paths import reference

@@ -20,7 +20,6 @@ from crossopt.formulation.model import (
     floored,
     lifted,
     linearize,
-    project,
     quantum_for,
     real,
     violations,
@@ -51,7 +50,7 @@ def test_the_solutions_are_the_same_ones(model: Model) -> None:
     """Read off on the variables of the first model, neither more nor fewer."""
     linear = linearize(model)
     assert all(isinstance(row, ExactlyOne) or (isinstance(row, Linear) and row.given is None) for row in linear.constraints)
-    found = [dict(project(model, values)) for values in searched(linear)]
+    found = [{variable: values[variable] for variable in model.variables} for values in searched(linear)]
     assert named(model, found) == named(model, solutions(model))
     assert len(found) == len(solutions(model))  # no row of a table stands twice for one solution
 
