@@ -7,7 +7,6 @@ a node runs, its inputs, its output, its workspace, and all other outputs in mem
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, floor
@@ -19,7 +18,7 @@ from crossopt.instances.catalogue.registry import UnknownNameError
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.graphs import FaultList, text_of
 from crossopt.instances.files.schema import read_as
-from crossopt.instances.files.units import quoted
+from crossopt.instances.files.units import exact, quoted
 from crossopt.instances.files.written import Written, short_repr
 from crossopt.instances.memory.graph import (
     GREATEST,
@@ -168,7 +167,7 @@ class MemoryQuestion:
 
     def time_of_a_sample(self, batch: int, units: int | Fraction) -> Fraction:
         """Time of a step for each sample, in the unit of the file, where the nodes of the step take these units."""
-        overhead = Fraction(Decimal(repr(self.file.batch.overhead))) if self.file.batch else Fraction(0)
+        overhead = exact(self.file.batch.overhead) if self.file.batch else Fraction(0)
         time: Fraction = (Fraction(units) / 10**self.graph.places + overhead) / batch
         return time
 
@@ -207,7 +206,7 @@ def read(written: Written) -> MemoryQuestion:
             state = f"parameters, gradients and optimizer take {fixed:,} bytes"
             raise written.refused([written.fault("memory", f"{state}, and there are {int(file.memory):,} (give more memory)")])
     elif file.budget_share is not None:
-        budget = floor(Fraction(Decimal(repr(file.budget_share))) * graph.plain_peak)
+        budget = floor(exact(file.budget_share) * graph.plain_peak)
     else:
         budget = graph.plain_peak
     try:
@@ -226,8 +225,8 @@ def with_host(graph: MemoryGraph, file: MemoryFile, budget: int) -> MemoryGraph:
     """The graph with times of transfers, rounded up to a unit of its times. Times are seconds, or operations at a rate."""
     if file.host is None:
         return graph
-    rate = Fraction(file.rate or 1.0) * 10**graph.places
-    latency, bandwidth = Fraction(file.host.latency), Fraction(file.host.bandwidth)
+    rate = exact(file.rate or 1.0) * 10**graph.places
+    latency, bandwidth = exact(file.host.latency), exact(file.host.bandwidth)
     times = tuple(ceil((latency + size / bandwidth) * rate) for size in graph.sizes)
     if sum(times) >= GREATEST:
         raise ValueError("the times of transfers add up to 2^53 or more (give times in a larger unit)")

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
 from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +22,7 @@ from crossopt.instances.catalogue.workload import Report, WorkloadSection, build
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import why_unreadable
 from crossopt.instances.files.graphs import GREATEST, FaultList, cycle_of, figure, read_json, rows_of, text_of
-from crossopt.instances.files.units import quoted
+from crossopt.instances.files.units import exact, quoted
 from crossopt.instances.files.written import FROM_QUESTION, Files, Written, short_repr
 from crossopt.instances.operators.graph_file import graph_in, is_operators
 
@@ -66,7 +68,7 @@ class PlacementQuestion:
     accelerators: int
     cpus: int
     memory: float
-    """Bytes of one accelerator; the host's are not counted."""
+    """Bytes of one accelerator, or slightly more where sizes are decimals (`_limit_of_sums`); the host's are not counted."""
     problem: Problem
     contiguity: Contiguity
     communication: Communication
@@ -625,6 +627,8 @@ def _both_passes(
 MOST_DEVICES = 1024
 _SURELY = 1.0 - 1e-12
 """Sums of sizes are lowered by more than rounding can have raised them before anything is called impossible."""
+_SLIGHTLY = Fraction(1, 10**9)
+"""More of a memory than rounding can change, and too little to be seen."""
 _USELESS = {
     "throughput": {"pieces": "a pipeline runs all of a device at a time"},
     "latency": {
@@ -649,7 +653,7 @@ def read(written: Written) -> PlacementQuestion:
         graph=replace(built.graph, transfer=built.graph.transfer * 1e3) if in_seconds else built.graph,
         accelerators=built.accelerators or 0,
         cpus=_cpus(file, built),
-        memory=float("inf") if built.memory is None else built.memory,
+        memory=float("inf") if built.memory is None else _limit_of_sums(built.memory, built.graph.size),
         problem=file.problem,
         contiguity=file.contiguous or "stages",
         communication=file.transfers or "calls",
@@ -658,6 +662,15 @@ def read(written: Written) -> PlacementQuestion:
         document=written.document,
         samples=built.samples,
     )
+
+
+def _limit_of_sums(memory: float, sizes: Array) -> float:
+    """A float between the sums of these decimals that are within the memory and those that are not, so that sums as computed, in whatever
+    order, are on the same side as exact ones; the memory where sizes are whole bytes, or have too many digits for that."""
+    places = max((-int(Decimal(repr(size)).normalize().as_tuple().exponent) for size in sizes.tolist()), default=0)
+    unit, off = Fraction(1, 10 ** max(places, 0)), Fraction(float(sizes.sum())) * len(sizes) / 2**52
+    within = exact(memory) // unit * unit
+    return float(within + min(within * _SLIGHTLY, unit / 4)) if places > 0 and off < min(within * _SLIGHTLY, unit / 4) else memory
 
 
 def _cpus(file: PlacementFile, built: Drawn) -> int:

@@ -325,6 +325,9 @@ def test_a_link_has_times_in_the_unit_of_the_file() -> None:
     rated = read_given(MEMORY, "memory", ("host={bandwidth: 4 B/s}", "rate=10 FLOP/s")).graph.host
     assert rated is not None
     assert rated.times[:5] == (10, 10, 10, 10, 3)
+    tenths = read_given(MEMORY, "memory", ("host={bandwidth: 10 B/s, latency: 0.1 s}", "rate=10 FLOP/s")).graph.host
+    assert tenths is not None
+    assert tenths.times[:5] == (5, 5, 5, 5, 2)  # a tenth is no more than a tenth
 
 
 def test_the_program_of_chains_is_never_below_the_optimum_and_seldom_above() -> None:

@@ -1,6 +1,7 @@
 """Answers as users get them, and the judge behind them: published graphs proved, memory to the byte, stages, faults in words."""
 
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 from math import inf
@@ -14,7 +15,7 @@ from crossopt.formulation.model import Model, Variable, real, violations
 from crossopt.formulation.placement.blocks import Blocks, blocks_of, figures_of
 from crossopt.formulation.placement.throughput import renumbered, stage_of, stage_values_at, stages_model
 from crossopt.instances.placement.question import Contiguity, PlacementQuestion
-from crossopt.instances.question import read
+from crossopt.instances.question import read, read_given
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.backends import backend
@@ -275,6 +276,19 @@ def test_one_byte_too_much_is_too_much(contiguity: Contiguity, bound: float) -> 
     assert bound * (1.0 - 1e-6) <= found.bound <= 5.0
     assert found.answer is not None
     assert found.answer.devices["0"] == found.answer.devices["3"] != found.answer.devices["1"]
+
+
+@pytest.mark.parametrize("problem", ["throughput", "latency"])
+@pytest.mark.parametrize("sizes", [("1.6", "0.4", "2.5"), ("0.5", "1.3", "2.1", "0.2")])
+def test_decimal_sizes_fit_a_memory_of_exactly_their_sum_and_no_tenth_less(problem: str, sizes: tuple[str, ...]) -> None:
+    nodes = {f"n{row}": f"{{time: 1 ms, cpu_time: 1000 ms, size: {size} MiB}}" for row, size in enumerate(sizes)}
+    rows = "".join(f"    {name}: {node}\n" for name, node in nodes.items())
+    text = f"kind: placement\ndevices: 1\nproblem: {problem}\n{'cpus: 1' if problem == 'throughput' else ''}\ngraph:\n  nodes:\n{rows}"
+    total = sum(map(Decimal, sizes))
+    for memory, value in ((total, float(len(sizes))), (total - Decimal("0.1"), None)):
+        found = answered(read_given(text, "placement", (f"memory={memory} MiB",)), "auto", Limits(), unwatched)
+        assert found.proved
+        assert found.value == value if value else found.value >= 1000.0
 
 
 def test_whole_sizes_are_exact_over_their_divisor() -> None:
