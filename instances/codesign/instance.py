@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import field, fields, replace
 from functools import wraps
-from math import ceil, inf
+from math import ceil, inf, nextafter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from crossopt.crossflow.cost import Prices
@@ -76,6 +76,8 @@ CEILINGS = (
 )
 """Limits of the budget on what is an objective, which follow from the prices of a design."""
 _HOUR = 3600.0
+_NEAR = 1e-9
+"""Share by which rounding surely changes no figure of a run."""
 _AT_ONCE = 1e-30
 """Seconds that no step is as short as: the limit where the budget is spent before the first step."""
 
@@ -138,7 +140,10 @@ class Goal:
 
     def items(self, step_time: float) -> tuple[tuple[str, float], ...]:
         """What is paid for the run, item by item; none where neither rent nor purchase is given."""
-        seconds, bought = self.seconds(step_time), self.purchase
+        return self._items(self.seconds(step_time))
+
+    def _items(self, seconds: float) -> tuple[tuple[str, float], ...]:
+        bought = self.purchase
         if bought is None:
             return () if self.rent is None else (("rent", self.devices * self.rent * seconds / _HOUR),)
         written_off = bought.capital * (1.0 if bought.lifetime == inf else seconds / bought.lifetime)
@@ -154,7 +159,22 @@ class Goal:
         """The longest step that keeps deadline and budget; one that no design has where what is paid in any case is above the budget, or
         where failures leave nothing of the time."""
         longest = self._without_failures
-        return longest if self.lasting == 1.0 or longest == inf else max(longest * self.lasting, _AT_ONCE)
+        return longest if longest in (inf, _AT_ONCE) else self._as_computed(max(longest * self.lasting, _AT_ONCE))
+
+    def _as_computed(self, longest: float) -> float:
+        """The longest step near this one with which the run, as computed, keeps its limits, so that one of just these figures does."""
+
+        def keeps(mean: float) -> bool:
+            seconds = self.steps * mean / self.lasting
+            return seconds <= self.deadline and (self.budget == inf or sum(money for _, money in self._items(seconds)) <= self.budget)
+
+        low, high = longest * (1.0 - _NEAR), longest * (1.0 + _NEAR)
+        if self.lasting == 0.0 or not keeps(low) or keeps(high):
+            return longest
+        while nextafter(low, inf) < high:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if keeps(middle) else (low, middle)
+        return low
 
     @property
     def _without_failures(self) -> float:

@@ -273,8 +273,11 @@ def _of_designs(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN40
         if needs.get(name, True) and (not sets or name in _OF_ALL_SETS):
             figures = [figure_in(part, evaluation, name) for part, evaluation in zip(parts, evaluations, strict=True)]
             yield Limit(f"budget.{name}", dimension, max(figures), minimised=name == minimised)
-    if (goal := parts[0].goal) is not None and not sets:
-        yield Limit("goal.deadline", "time", goal.seconds(evaluations[0].step_time))
+    if (goal := parts[0].goal) is not None and not sets and len(parts) == 1:
+        step = evaluations[0].step_time
+        yield Limit("goal.deadline", "time", goal.seconds(step))
+        if money := goal.money(step):
+            yield Limit("goal.budget", "money", money)
 
 
 _OF_ALL_SETS = ("worst_step_time", "die_area", "power")

@@ -1,7 +1,8 @@
 """Whole runs: the limits on the step time by hand, and what the answer tells of days and money."""
 
 from dataclasses import replace
-from math import inf
+from math import inf, nextafter
+from random import Random
 
 import pytest
 
@@ -41,6 +42,19 @@ def test_limits_of_a_run_are_limits_on_the_step_by_hand() -> None:
     assert goal.money(2.0) == pytest.approx(16.0 * 15260.0 / 3600.0, rel=1e-15)
     assert Goal(1e9, 64 * 2048, 8).money(2.0) is None
     assert Goal(1e9, 64 * 2048, 8).step_time == float("inf")
+
+
+@pytest.mark.parametrize("purchase", [None, Purchase(1000.0, 1e6, 4e3, 1e-7), Purchase(1000.0, power=4e3, electricity=1e-7)])
+@pytest.mark.parametrize("lasting", [1.0, 0.93])
+def test_limits_of_exactly_what_a_run_takes_keep_it_and_no_longer_step(purchase: Purchase | None, lasting: float) -> None:
+    random = Random(1)
+    for _ in range(200):
+        step = random.uniform(0.01, 9.0)
+        run = Goal(random.choice((1e9, 3.3e9)), 64 * 2048, 8, rent=random.choice((1.99, 3.3)), purchase=purchase, lasting=lasting)
+        by_time, by_money = replace(run, deadline=run.seconds(step)), replace(run, budget=run.money(step) or inf)
+        assert min(by_time.step_time, by_money.step_time) >= step
+        assert run.seconds(nextafter(by_time.step_time, inf)) > by_time.deadline
+        assert (run.money(nextafter(by_money.step_time, inf)) or inf) > by_money.budget
 
 
 def test_bought_devices_are_paid_in_full_or_written_off_over_the_run_by_hand() -> None:
