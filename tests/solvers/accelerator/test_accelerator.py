@@ -29,7 +29,7 @@ from crossopt.crossflow.operator_graph import Node, Weights
 from crossopt.crossflow.operator_graph import OperatorGraph as ImportedGraph
 from crossopt.formulation.accelerator import bounds
 from crossopt.formulation.accelerator.model import schedule_model
-from crossopt.formulation.accelerator.schedule import Schedule, best_schedule, least_cycles
+from crossopt.formulation.accelerator.schedule import best_schedule, least_cycles
 from crossopt.formulation.accelerator.stages import Option, Pipelines, StagePlan, StageSearch, best_stages, cuts_of
 from crossopt.instances.accelerator.networks import ideals_of, network_in
 from crossopt.instances.accelerator.question import AcceleratorQuestion
@@ -499,11 +499,6 @@ def test_the_page_draws_the_die_and_the_cut_of_the_graph(tmp_path: Path, capsys:
     assert "2 layers in 2 stages" in written
     assert "<title>second: stage 2</title>" in written
     capsys.readouterr()
-
-
-def test_a_schedule_says_whether_it_is_closed() -> None:
-    assert Schedule(3, 3, (), ()).closed
-    assert not Schedule(2, 3, (), ()).closed
 
 
 def residual_graph() -> ImportedGraph:
