@@ -16,23 +16,7 @@ from typing import TYPE_CHECKING
 
 from crossopt.instances.kinds import STANDARD_INPUT, name_of, question_path
 from crossopt.reports.arguments import parser_of_commands, remedies_of
-from crossopt.reports.commands.console import (
-    ANSWERED,
-    ENDED_EARLY,
-    INTERRUPTS,
-    NO_DESIGN,
-    USAGE,
-    USUAL_LIMIT,
-    check_target,
-    code_of,
-    code_of_ending,
-    interrupt,
-    load_numpy_without_threads,
-    refuse_lost_files,
-    say,
-    seconds_of,
-    usage,
-)
+from crossopt.reports.commands import console
 
 if TYPE_CHECKING:
     from crossopt.instances.measured.kernels import Of
@@ -62,21 +46,21 @@ def _run(arguments: Sequence[str] | None) -> int:
     options = parser.parse_args(arguments)
     if "command" not in options:
         sys.stderr.write(parser.format_help())
-        return USAGE
+        return console.USAGE
     for name in ("file", "model", "submission"):
         if getattr(options, name, None) == Path("/dev/stdin"):
             setattr(options, name, STANDARD_INPUT)
-    refuse_lost_files(options)
+    console.refuse_lost_files(options)
     if isinstance(sys.stdout, _Closed) and getattr(options, "out", "") is None:
-        usage("standard output is closed, and the answer would be lost (name a file with --out)")
+        console.usage("standard output is closed, and the answer would be lost (name a file with --out)")
     guarded = arguments is None and options.command in _GUARDED and not getattr(options, "relaxation", False)
     if arguments is None and not guarded:  # SIGTERM is how batch systems say Ctrl-C; who guards sees to it
-        signal.signal(signal.SIGTERM, interrupt)
+        signal.signal(signal.SIGTERM, console.interrupt)
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, interrupt)
+            signal.signal(signal.SIGINT, console.interrupt)
     code = _guarded(options) if guarded else _run_command(options)
     sys.stdout.flush()
-    if code == ENDED_EARLY:
+    if code == console.ENDED_EARLY:
         sys.stderr.write(f"{_UNASKED if options.command == 'sweep' else _EARLY}\n")
     return code
 
@@ -87,23 +71,23 @@ def _coded(run: Callable[[], int]) -> int:
         return run()
     except BrokenPipeError:
         _leave_output()
-        return ANSWERED
+        return console.ANSWERED
     except KeyboardInterrupt as ended:
         sys.stderr.write(f"{str(ended) or _INTERRUPTED}\n")
-        return NO_DESIGN
+        return console.NO_DESIGN
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback reaches a user
-        if INTERRUPTS and type(error).__name__ == "LateError":
+        if console.INTERRUPTS and type(error).__name__ == "LateError":
             sys.stderr.write(f"{_INTERRUPTED}\n")
-            return NO_DESIGN
+            return console.NO_DESIGN
         return _failed(error)
 
 
 def _run_command(options: argparse.Namespace) -> int:
     """The exit code of a command."""
     if options.command in _LIGHT:
-        load_numpy_without_threads()
+        console.load_numpy_without_threads()
     code = COMMANDS[options.command](options)
-    if code == NO_DESIGN and not _is_interrupted():
+    if code == console.NO_DESIGN and not _is_interrupted():
         sys.stderr.write(_without_answer(options.command))
     return code
 
@@ -113,7 +97,7 @@ def _is_interrupted() -> bool:
     from crossopt.reports.commands.keeper import keeper  # noqa: PLC0415
 
     keep = keeper()
-    return bool(INTERRUPTS) if keep is None else keep.asked_to_end
+    return bool(console.INTERRUPTS) if keep is None else keep.asked_to_end
 
 
 def _without_answer(command: str) -> str:
@@ -125,10 +109,10 @@ def _guarded(options: argparse.Namespace) -> int:
     """The exit code of a command that runs in a child process, while this one keeps its answers and loads nothing."""
     from crossopt.reports.commands.keeper import guarded  # noqa: PLC0415
 
-    given = seconds_of(options.time_limit) if options.command == "solve" else inf  # that of a comparison is of each engine
+    given = console.seconds_of(options.time_limit) if options.command == "solve" else inf  # that of a comparison is of each engine
     usual = options.command == "solve" and options.time_limit is None
     unanswered = _without_answer(options.command)
-    seconds = USUAL_LIMIT if usual else given
+    seconds = console.USUAL_LIMIT if usual else given
     return guarded(lambda: _coded(lambda: _run_command(options)), seconds, options.out, usual=usual, unanswered=unanswered)
 
 
@@ -141,27 +125,27 @@ def _failed(error: Exception) -> int:
     from crossopt.instances.errors import InstanceError  # noqa: PLC0415
 
     if _is_starved(error):
-        say("not enough memory (free some, raise `ulimit -v`, or reduce the question)")
+        console.say("not enough memory (free some, raise `ulimit -v`, or reduce the question)")
         return INTERNAL
     if isinstance(error, OSError) and error.errno is not None:
         if error.filename is None and error.errno in _OF_OUTPUTS:
             _leave_output()
         where = error.filename or ("standard output" if error.errno in _OF_OUTPUTS else "a file that the system does not name")
-        say(f"{where}: {_uncapitalised(error.strerror or type(error).__name__)}")
+        console.say(f"{where}: {_uncapitalised(error.strerror or type(error).__name__)}")
         return INVALID
     if type(error).__name__ == "RefusedError":
-        say(str(error))
-        return USAGE
+        console.say(str(error))
+        return console.USAGE
     if isinstance(error, InstanceError) or type(error).__name__ in {"FailedError", "LateError", "ModelError", "SolverError"}:
-        say(str(error))
+        console.say(str(error))
         return INVALID
     if type(error).__name__ == "VerificationError":
-        say(f"verification failed: {error}")
+        console.say(f"verification failed: {error}")
         return REFUSED
     if "CROSSOPT_DEBUG" in os.environ:
         raise error
     message = " ".join(str(error).split())
-    say(f"internal error: {type(error).__name__}: {message} (set CROSSOPT_DEBUG=1 for the details, and please report it)")
+    console.say(f"internal error: {type(error).__name__}: {message} (set CROSSOPT_DEBUG=1 for the details, and please report it)")
     return INTERNAL
 
 
@@ -223,7 +207,7 @@ def _by_kind(options: argparse.Namespace) -> int:
         ending = command_of(kind_of_file(question_path(options.file)), options.command)(options)
     except InstanceError as error:
         raise InstanceError(error.source, error.faults, "" if options.command == "validate" else error.undone) from error
-    return code_of(ending.status, getattr(options, "strict", False) and not ending.proved)
+    return console.code_of(ending.status, getattr(options, "strict", False) and not ending.proved)
 
 
 _UNCHECKED = "not verified: names of questions, notes, timings, versions, and which search found an answer or a baseline"
@@ -239,13 +223,13 @@ def _check(options: argparse.Namespace) -> int:
         from crossopt.reports.commands.traces import check_traces  # noqa: PLC0415
 
         if (options.network is None) != (options.system is None):
-            usage("--network and --system: ASTRA-sim's two files belong together (name both)")
+            console.usage("--network and --system: ASTRA-sim's two files belong together (name both)")
         if options.remote_memory is not None and None in both:
-            usage("--remote-memory: it belongs to --network and --system (name all three)")
+            console.usage("--remote-memory: it belongs to --network and --system (name all three)")
         more = () if options.remote_memory is None else (options.remote_memory,)
-        return ANSWERED if check_traces(options.file, None if None in both else (*both, *more)) else REFUSED
+        return console.ANSWERED if check_traces(options.file, None if None in both else (*both, *more)) else REFUSED
     if both != (None, None):
-        usage(f"--network: {options.file} is no folder and no .tar with traces (leave it out)")
+        console.usage(f"--network: {options.file} is no folder and no .tar with traces (leave it out)")
     report = check(options.file, options.cross_check)
     for line in (*report.checked, *(f"REFUSED  {line}" for line in report.refused)):
         sys.stdout.write(fitted(f"  {line}\n"))
@@ -253,13 +237,13 @@ def _check(options: argparse.Namespace) -> int:
         sys.stdout.write(fitted(f"  {_UNCHECKED_MODEL if options.file.suffix == VIPR else _UNCHECKED}\n"))
     accepted = "accepted, except the bound, which is solver-reported and was not proved again" if report.unverified else "accepted"
     sys.stdout.write(fitted(f"{name_of(options.file)}: {accepted if report.accepted else 'refused'}\n"))
-    return ANSWERED if report.accepted else REFUSED
+    return console.ANSWERED if report.accepted else REFUSED
 
 
 def _compare(options: argparse.Namespace) -> int:
     from crossopt.reports.commands.compare import compare  # noqa: PLC0415
 
-    return code_of_ending(compare(options))
+    return console.code_of_ending(compare(options))
 
 
 def _accuracy(options: argparse.Namespace) -> int:
@@ -272,18 +256,18 @@ def _accuracy(options: argparse.Namespace) -> int:
     from crossopt.reports.sheets.accuracy import accuracy_sheet, document, plot  # noqa: PLC0415
     from crossopt.solvers.measured.accuracy import accuracy, likely, predictions, with_variants  # noqa: PLC0415
 
-    check_target(options.plot, "--plot")
+    console.check_target(options.plot, "--plot")
     if str(options.plot) == "-":
-        usage("--plot -: a picture goes into a file of its own (name one)")
+        console.usage("--plot -: a picture goes into a file of its own (name one)")
     _refuse_forms(options)
     if (of := options.of or kernels_in(options.file)) is not None:
         if options.form != "text":
-            usage(f"--as {options.form}: kernels are printed as text or with --json (leave it out)")
+            console.usage(f"--as {options.form}: kernels are printed as text or with --json (leave it out)")
         return _accuracy_of_kernels(options, of)
     if _is_serving(options):
         return _accuracy_of_serving(options)
     if options.constants:
-        usage("--constants: only kernels are priced by them (a question has its own under `efficiency`)")
+        console.usage("--constants: only kernels are priced by them (a question has its own under `efficiency`)")
     measured, name = read_measured(options.file), options.file.name
     seconds = predictions(measured.measurements, with_variants)
     result = accuracy(measured, seconds[:, 0], options.by, likely(measured.measurements, seconds))
@@ -298,16 +282,16 @@ def _accuracy(options: argparse.Namespace) -> int:
             sys.stderr.write(f"--plot {options.plot}: not written, as no run could be predicted\n")
     finally:  # a full disk must not cost the answer
         sys.stdout.write(report)
-    return ANSWERED if result.predictions else INVALID
+    return console.ANSWERED if result.predictions else INVALID
 
 
 def _refuse_forms(options: argparse.Namespace) -> None:
     """Say so where a form makes no sense before anything is priced."""
-    check_target(options.out)
+    console.check_target(options.out)
     if options.form != "text" and options.json:
-        usage(f"--json: this does not apply to --as {options.form} (leave one of them out)")
+        console.usage(f"--json: this does not apply to --as {options.form} (leave one of them out)")
     if options.form == "text" and options.out is not None:
-        usage("--out: the text is printed (say --as html, latex, csv or markdown for a file)")
+        console.usage("--out: the text is printed (say --as html, latex, csv or markdown for a file)")
 
 
 def _accuracy_as(options: argparse.Namespace, result: "Accuracy") -> int:
@@ -320,7 +304,7 @@ def _accuracy_as(options: argparse.Namespace, result: "Accuracy") -> int:
         sys.stdout.write(written)
     else:
         write_atomically(options.out, written)
-    return ANSWERED if result.predictions else INVALID
+    return console.ANSWERED if result.predictions else INVALID
 
 
 def _accuracy_of_kernels(options: argparse.Namespace, of: "Of") -> int:
@@ -329,9 +313,9 @@ def _accuracy_of_kernels(options: argparse.Namespace, of: "Of") -> int:
     try:
         report, any_priced = accuracy_of_kernels(options, of)
     except ValueError as error:
-        usage(str(error))
+        console.usage(str(error))
     sys.stdout.write(report)
-    return ANSWERED if any_priced else INVALID
+    return console.ANSWERED if any_priced else INVALID
 
 
 def _is_serving(options: argparse.Namespace) -> bool:
@@ -344,30 +328,30 @@ def _accuracy_of_serving(options: argparse.Namespace) -> int:
     from crossopt.reports.sheets.served import accuracy_of_serving  # noqa: PLC0415
 
     if options.form != "text":
-        usage(f"--as {options.form}: serving is printed as text or with --json (leave it out)")
+        console.usage(f"--as {options.form}: serving is printed as text or with --json (leave it out)")
     try:
         report, priced = accuracy_of_serving(options)
     except ValueError as error:
-        usage(str(error))
+        console.usage(str(error))
     sys.stdout.write(report)
-    return ANSWERED if priced else INVALID
+    return console.ANSWERED if priced else INVALID
 
 
 def _calibrate(options: argparse.Namespace) -> int:
     from crossopt.instances.files.saved import write_atomically  # noqa: PLC0415
     from crossopt.reports.sheets.kernels import fitted_sections  # noqa: PLC0415
 
-    check_target(options.out)
+    console.check_target(options.out)
     try:
         text = fitted_sections(options.file, options.gpu, options.of, options.stack)
     except ValueError as error:
-        usage(str(error))
+        console.usage(str(error))
     try:
         if options.out and str(options.out) != "-":
             write_atomically(options.out, text)
     finally:
         sys.stdout.write(text)
-    return ANSWERED
+    return console.ANSWERED
 
 
 def _export(options: argparse.Namespace) -> int:
@@ -380,7 +364,7 @@ def _report(options: argparse.Namespace) -> int:
     from crossopt.reports.commands.report import report  # noqa: PLC0415
 
     report(options)
-    return ANSWERED
+    return console.ANSWERED
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -390,12 +374,12 @@ def _list(options: argparse.Namespace) -> int:
         shown = entry_text(options.kind, options.show) if options.show is not None else None
         shown = sheet_text(options.sheet) if options.sheet is not None else shown
     except UnknownNameError as error:
-        usage(f"{'--show' if options.sheet is None else '--sheet'}: {error}")
+        console.usage(f"{'--show' if options.sheet is None else '--sheet'}: {error}")
     if shown is not None and options.json:
-        usage("--json: this lists names, and a file is printed as it is (leave --show and --sheet out)")
+        console.usage("--json: this lists names, and a file is printed as it is (leave --show and --sheet out)")
     if shown is not None:
         sys.stdout.write(shown)
-        return ANSWERED
+        return console.ANSWERED
     if options.kind == "operators":
         from crossopt.reports.commands.networks import operator_rows  # noqa: PLC0415
 
@@ -407,10 +391,10 @@ def _list(options: argparse.Namespace) -> int:
 
         named = [{"name": name, "description": text} for name, text in rows]
         sys.stdout.write(f"{json.dumps(named, indent=2, ensure_ascii=False)}\n")
-        return ANSWERED
+        return console.ANSWERED
     width = max((len(name) for name, _ in rows), default=0)
     sys.stdout.writelines(f"{name:<{width}}  {text}\n" for name, text in rows)
-    return ANSWERED
+    return console.ANSWERED
 
 
 def _own(module: str, name: str) -> Callable[[argparse.Namespace], int]:
@@ -433,14 +417,14 @@ def _compile(options: argparse.Namespace) -> int:
 
     del options
     if not COMPILES:
-        usage(f"there is nothing to compile, as numba is not installed ({INSTALL})")
+        console.usage(f"there is nothing to compile, as numba is not installed ({INSTALL})")
     began = monotonic()
     with progress_on(sys.stderr, "") as watch:
         warmed(watch, lambda: False)
         warm_search(watch, lambda: False)
         warm_annealing()
     sys.stdout.write(f"compiled, or loaded as compiled before, in {monotonic() - began:.1f} s\n")
-    return ANSWERED
+    return console.ANSWERED
 
 
 _GUARDED = ("solve", "compare", "explain")

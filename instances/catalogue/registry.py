@@ -12,20 +12,7 @@ from crossopt.crossflow.fields import Given
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link, headroom_of
 from crossopt.crossflow.parameters import active_parameters, parameters
 from crossopt.crossflow.workload import NARROW, Gemm, Lstm, Precision, Transformer
-from crossopt.instances.catalogue.entries import (
-    ARITHMETIC,
-    USUAL,
-    DeviceEntry,
-    ModelEntry,
-    NetworkEntry,
-    TechnologyEntry,
-    completed,
-    constants_for,
-    derived_text,
-    own_text,
-    set_text,
-    stack_text,
-)
+from crossopt.instances.catalogue import entries
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Entry, Node, Scalar, node_of, read_file, read_text, text_of
 from crossopt.instances.files.schema import read_as
@@ -68,24 +55,24 @@ def shipped() -> dict[str, Path]:
 
 
 @cache
-def device(name: str) -> DeviceEntry:
+def device(name: str) -> entries.DeviceEntry:
     """The device of that name; an UnknownNameError if there is none."""
-    return completed(_entry(Given[DeviceEntry], "hardware", name), device)
+    return entries.completed(_entry(Given[entries.DeviceEntry], "hardware", name), device)
 
 
 @cache
-def technology(name: str) -> TechnologyEntry:
+def technology(name: str) -> entries.TechnologyEntry:
     """The technology of that name, at its base generation; an UnknownNameError if there is none."""
-    return _entry(TechnologyEntry, "technologies", name)
+    return _entry(entries.TechnologyEntry, "technologies", name)
 
 
 @cache
-def model(name: str) -> ModelEntry:
+def model(name: str) -> entries.ModelEntry:
     """The network of that name; an UnknownNameError if there is none."""
-    return _entry(ModelEntry, "workloads", name)
+    return _entry(entries.ModelEntry, "workloads", name)
 
 
-def technology_named(name: str) -> tuple[TechnologyEntry, str | None]:
+def technology_named(name: str) -> tuple[entries.TechnologyEntry, str | None]:
     """The technology and the logic node that the name ends in, if it does: `v100-class-7nm` is `v100-class` at `7nm`."""
     known = names("technologies")
     if name in known:
@@ -97,15 +84,15 @@ def technology_named(name: str) -> tuple[TechnologyEntry, str | None]:
     raise _unknown("technologies", name, (*known, *nodes))
 
 
-def device_given(given: str | Given[DeviceEntry]) -> tuple[DeviceEntry, str]:
+def device_given(given: str | Given[entries.DeviceEntry]) -> tuple[entries.DeviceEntry, str]:
     """The device that a question names or describes, and its label."""
     if isinstance(given, str):
         return device(given), given
-    entry = completed(given, device)
+    entry = entries.completed(given, device)
     return entry, entry_label(entry.name or "own device", entry, names("hardware"), device)
 
 
-def technology_given(given: str | TechnologyEntry) -> tuple[TechnologyEntry, str, str | None]:
+def technology_given(given: str | entries.TechnologyEntry) -> tuple[entries.TechnologyEntry, str, str | None]:
     """The technology that a question names or describes, its label, and the logic node in its name."""
     if isinstance(given, str):
         entry, node = technology_named(given)
@@ -144,7 +131,7 @@ def entry_text(kind: Listed | None, name: str) -> str:
     if kind != "hardware":
         return text
     entry = device(name)
-    left_out = f"# Left out above, and derived {derived}\n" if (derived := derived_text(entry)) else ""
+    left_out = f"# Left out above, and derived {derived}\n" if (derived := entries.derived_text(entry)) else ""
     sets = "".join(f"#   {line}\n" for line in _set_lines(entry))
     return f"{text}{left_out}# What prices runs on it:\n{sets}"
 
@@ -173,7 +160,7 @@ def descriptions(kind: Listed | None) -> tuple[tuple[str, str], ...]:
             return tuple((name, _instance_line(path)) for name, path in shipped().items())
 
 
-def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: int) -> Hardware:
+def build_device(entry: entries.DeviceEntry, name: str, precision: Precision, levels: int) -> Hardware:
     """The device in that precision, with the links of a network of `levels` levels (see `links_of`)."""
     for figures in (entry.peak, entry.energy_per_flop):
         if precision not in figures:
@@ -192,7 +179,7 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
         register_traffic=entry.register_traffic,
         energy_per_flop=entry.energy_per_flop[precision],
         idle_power=entry.idle_power,
-        running_power=(1.0 - ARITHMETIC) * (entry.power - entry.idle_power),
+        running_power=(1.0 - entries.ARITHMETIC) * (entry.power - entry.idle_power),
         power=entry.power,
         headroom=headroom_of(entry.power, entry.idle_power),
         die_area=entry.die_area,
@@ -204,9 +191,9 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
     )
 
 
-def launched_by(device: Hardware, entry: DeviceEntry, stack: str | None) -> Hardware:
+def launched_by(device: Hardware, entry: entries.DeviceEntry, stack: str | None) -> Hardware:
     """The device with the calibration set of a stack (default stack if none is named); unchanged if its own constants apply."""
-    if not (constants := constants_for(entry.stacks, stack)):
+    if not (constants := entries.constants_for(entry.stacks, stack)):
         return device
     usual, variants = _with_set(device.efficiency, device.variants, constants)
     return replace(device, efficiency=usual, variants=variants, error=None)  # of the fit to another stack
@@ -223,7 +210,7 @@ IDEAL = "ideal"
 """In place of a device's: the model's default constants, not fitted to runs."""
 
 
-def constants_of(entry: TechnologyEntry, name: str, device_name: str | None, stack: str | None = None) -> _Sets:
+def constants_of(entry: entries.TechnologyEntry, name: str, device_name: str | None, stack: str | None = None) -> _Sets:
     """Central, optimistic and pessimistic constants of a technology's chips: of the device that the question names, else of the entry. They
     are of one fit, so that a technology with constants of its own has none."""
     fitted = entry.constants if device_name is None else device_name
@@ -235,25 +222,25 @@ def constants_of(entry: TechnologyEntry, name: str, device_name: str | None, sta
     if not (variants := _variants(given)):
         others = ", ".join(other for other in names("hardware") if _variants(device(other)))
         raise ValueError(f"{fitted} has no optimistic and pessimistic constants (one of {others})")
-    return _with_set(efficiency_with(given.efficiency), variants, constants_for(given.stacks, stack))
+    return _with_set(efficiency_with(given.efficiency), variants, entries.constants_for(given.stacks, stack))
 
 
-def set_of_device(given: str | Given[DeviceEntry], stack: str | None) -> str:
+def set_of_device(given: str | Given[entries.DeviceEntry], stack: str | None) -> str:
     """Description of the calibration set for a device that a question names or describes."""
     entry, name = device_given(given)
-    return set_text(name, entry, stack)
+    return entries.set_text(name, entry, stack)
 
 
-def set_of_technology(given: str | TechnologyEntry, device_name: str | None, stack: str | None) -> str:
+def set_of_technology(given: str | entries.TechnologyEntry, device_name: str | None, stack: str | None) -> str:
     """Description of the calibration set for a technology's chips."""
     entry, name, _ = technology_given(given)
     fitted = entry.constants if device_name is None else device_name
     if fitted is None or fitted == IDEAL:
         return f"the own constants of {name}, fitted to no run" if entry.efficiency else "the model's defaults, fitted to no run"
-    return set_text(fitted, device(fitted), stack)
+    return entries.set_text(fitted, device(fitted), stack)
 
 
-def setups_of(entry: TechnologyEntry, device_name: str | None) -> tuple[float, float]:
+def setups_of(entry: entries.TechnologyEntry, device_name: str | None) -> tuple[float, float]:
     """Start-up seconds of a collective inside a node and between nodes, of the device whose constants apply to the technology's chips."""
     fitted = entry.constants if device_name is None else device_name
     if fitted is None or fitted == IDEAL:
@@ -262,12 +249,12 @@ def setups_of(entry: TechnologyEntry, device_name: str | None) -> tuple[float, f
     return float(network.node.setup), float(network.cluster.setup)
 
 
-def _variants(entry: DeviceEntry) -> tuple[Efficiency, ...]:
+def _variants(entry: entries.DeviceEntry) -> tuple[Efficiency, ...]:
     """Optimistic and pessimistic constants; missing ones equal the central ones."""
     return tuple(efficiency_with({**entry.efficiency, **other}) for other in (entry.optimistic, entry.pessimistic) if other)
 
 
-def links_of(network: NetworkEntry, levels: int) -> tuple[Link, ...]:
+def links_of(network: entries.NetworkEntry, levels: int) -> tuple[Link, ...]:
     """The links of a network of one level (a single node), two (nodes in a cluster) or three (nodes in pods), innermost first."""
     if levels == 3 and network.pod is None:
         raise ValueError("a network of three levels needs the link between the nodes of a pod (give its bandwidth and latency)")
@@ -297,7 +284,7 @@ def _entry(cls: type[T], kind: Kind, name: str) -> T:
     return entry
 
 
-def _device_line(entry: DeviceEntry) -> str:
+def _device_line(entry: entries.DeviceEntry) -> str:
     peaks = ", ".join(f"{precision} {format_quantity(peak, 'throughput')}" for precision, peak in entry.peak.items())
     capacity, bandwidth = format_quantity(float(entry.dram.capacity), "bytes"), format_quantity(float(entry.dram.bandwidth), "bandwidth")
     derived = f"; derived: {', '.join(text.split()[0] for text in entry.derived)}" if entry.derived else ""
@@ -307,22 +294,22 @@ def _device_line(entry: DeviceEntry) -> str:
     return f"{peaks}; {capacity} at {bandwidth}; {power}; {nodes}; constants: {_where_from(entry)}{derived}"
 
 
-def _where_from(entry: DeviceEntry) -> str:
+def _where_from(entry: entries.DeviceEntry) -> str:
     """Short provenance of its constants."""
     if fitted := [name for name, constants in entry.stacks.items() if constants.rows]:
         return f"fitted for {' and '.join(fitted)}"
-    usual = entry.stacks.get(USUAL)
-    return "fitted" if entry.calibration else (stack_text(usual) if usual else own_text(entry)).partition(",")[0]
+    usual = entry.stacks.get(entries.USUAL)
+    return "fitted" if entry.calibration else (entries.stack_text(usual) if usual else entries.own_text(entry)).partition(",")[0]
 
 
-def _set_lines(entry: DeviceEntry) -> Iterator[str]:
+def _set_lines(entry: entries.DeviceEntry) -> Iterator[str]:
     """The device's own constants and each stack's set, with versions and provenance."""
-    yield f"its own constants{f' ({entry.versions})' if entry.versions else ''}: {own_text(entry)}"
+    yield f"its own constants{f' ({entry.versions})' if entry.versions else ''}: {entries.own_text(entry)}"
     for name, constants in entry.stacks.items():
-        yield f"stack: {name}{f' ({constants.versions})' if constants.versions else ''}: {stack_text(constants, named=True)}"
+        yield f"stack: {name}{f' ({constants.versions})' if constants.versions else ''}: {entries.stack_text(constants, named=True)}"
 
 
-def _technology_line(entry: TechnologyEntry) -> str:
+def _technology_line(entry: entries.TechnologyEntry) -> str:
     parts = (("logic", entry.logic_nodes), ("memory", entry.memories), ("network", entry.network_steps))
     generations = [f"{part} {_first_to_last(list(named))}" for part, named in parts]
     links = [f"{name}{f' (up to {link.reach:g} m)' if link.reach else ''}" for name, link in entry.node_links.items()]
@@ -334,16 +321,16 @@ def _first_to_last(generations: list[str]) -> str:
     return f"{generations[0]} to {generations[-1]}" if len(generations) > 1 else "".join(generations)
 
 
-def _model_line(name: str, entry: ModelEntry) -> str:
+def _model_line(name: str, entry: entries.ModelEntry) -> str:
     match entry:
-        case ModelEntry(transformer=Transformer() as shape):
+        case entries.ModelEntry(transformer=Transformer() as shape):
             experts = f", {shape.experts} experts" if shape.experts > 1 else ""
             active = f", {active_parameters(shape) / 1e9:.4g}e9 active" if shape.experts > 1 else ""
             size = f"{parameters(shape) / 1e9:.4g}e9 weights{active}"
             return f"{size}: {shape.layers} layers of {shape.hidden}{experts}, sequence {shape.sequence}"
-        case ModelEntry(lstm=Lstm() as shape):
+        case entries.ModelEntry(lstm=Lstm() as shape):
             return f"LSTM: {shape.layers} layers of {shape.hidden}, vocabulary {shape.vocabulary}, sequence {shape.sequence}"
-        case ModelEntry(gemm=Gemm() as shape):
+        case entries.ModelEntry(gemm=Gemm() as shape):
             return f"matrix product: {shape.rows} x {shape.depth} by {shape.depth} x {shape.columns}"
         case _:
             raise ValueError(f"the registry's entry {name} has no shape")
@@ -384,9 +371,9 @@ def _remedy(name: str, known: Iterable[str], otherwise: str) -> str:
 
 _ENDINGS: Final = (".yaml", ".yml")
 _PLACES: Final[tuple[tuple[tuple[str, ...], type[Any]], ...]] = (
-    (("hardware",), Given[DeviceEntry]),
-    (("technology",), TechnologyEntry),
-    (("technology", "base"), TechnologyEntry),
+    (("hardware",), Given[entries.DeviceEntry]),
+    (("technology",), entries.TechnologyEntry),
+    (("technology", "base"), entries.TechnologyEntry),
 )
 
 
@@ -412,12 +399,12 @@ def _own_entry(name: str, kind: type[T], files: Files) -> tuple[T, Node]:
     return known, entry
 
 
-def device_or_file(name: str, files: Files) -> tuple[DeviceEntry, str]:
+def device_or_file(name: str, files: Files) -> tuple[entries.DeviceEntry, str]:
     """The device of this name, or of a user's file at this path, and its label."""
     if not is_path(name):
         return device_given(name)
-    known: Given[DeviceEntry] = _own_entry(name, Given[DeviceEntry], files)[0]
-    entry = completed(known, device)
+    known: Given[entries.DeviceEntry] = _own_entry(name, Given[entries.DeviceEntry], files)[0]
+    entry = entries.completed(known, device)
     return entry, entry_label(entry.name or Path(name).stem, entry, names("hardware"), device)
 
 

@@ -26,20 +26,7 @@ import onnx.reference
 from google.protobuf.message import DecodeError
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
-from crossopt.crossflow.operator_graph import (
-    MOST_NODES,
-    Node,
-    OperatorGraph,
-    Shape,
-    Sides,
-    Weights,
-    convolution_sides,
-    einsum_sides,
-    product_sides,
-    recurrent_sides,
-    repeated_blocks,
-    transposed_sides,
-)
+from crossopt.crossflow import operator_graph
 from crossopt.instances.files.careful import bytes_of, why_unreadable
 from crossopt.instances.files.graphs import cycle_of
 from crossopt.instances.operators.graph_file import ONNX_OPERATORS, readable, refuse, unique_names
@@ -64,7 +51,7 @@ _WHOLE = frozenset({TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, Tens
 """Types of tensors that say shapes, axes and indices."""
 
 
-def read_onnx(path: Path, axes: Mapping[str, int] | None = None) -> OperatorGraph:
+def read_onnx(path: Path, axes: Mapping[str, int] | None = None) -> operator_graph.OperatorGraph:
     """The graph of a model; an InstanceError in a sentence for each fault."""
     model = _loaded(path)
     bound, changed = _bind(model.graph, dict(axes or {}), path)
@@ -79,20 +66,20 @@ def read_onnx(path: Path, axes: Mapping[str, int] | None = None) -> OperatorGrap
     shapes = {readable(name): shape for name, shape in network.shapes.items()}
     tensors = {name: shapes[name] for node in nodes for name in (*node.inputs, *node.outputs)}
     tensors |= {readable(name): network.shapes[name] for name in entering}
-    return OperatorGraph(
+    return operator_graph.OperatorGraph(
         name=path.stem,
         inputs=tuple(map(readable, entering)),
         outputs=tuple(name for name in (readable(value.name) for value in model.graph.output) if name in tensors),
         tensors=tensors,
         weights=weights,
         nodes=nodes,
-        groups=repeated_blocks(nodes, tensors, weights),
+        groups=operator_graph.repeated_blocks(nodes, tensors, weights),
         axes=bound,
         remarks=remarks,
     )
 
 
-def named_copy(path: Path, graph: OperatorGraph, target: Path) -> bytes:
+def named_copy(path: Path, graph: operator_graph.OperatorGraph, target: Path) -> bytes:
     """A copy of the model whose operators have the names of its graph, for tools that find operators by name. What is older than version 4
     of the format gets that one, in which weights need not be inputs; an InstanceError where the copy would not find its external data."""
     model = _loaded(path)
@@ -132,10 +119,9 @@ def _loaded(path: Path) -> ModelProto:
         refuse(path, f"the model is of opset {newest}, and onnx {onnx.__version__} knows opsets up to {known} ({remedy})")
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
-    if len(model.graph.node) > MOST_NODES * 4:
-        refuse(
-            path, f"the model has {len(model.graph.node):,} operators, more than the {MOST_NODES * 4:,} that are imported (export a part)"
-        )
+    count, most = len(model.graph.node), operator_graph.MOST_NODES * 4
+    if count > most:
+        refuse(path, f"the model has {count:,} operators, more than the {most:,} that are imported (export a part)")
     if message := _broken(model.graph):
         refuse(path, f"{message} (export the model again)")
     return model
@@ -252,14 +238,14 @@ class _Network:
     """A model with the shapes and types of its tensors."""
 
     model: ModelProto
-    shapes: dict[str, Shape]
+    shapes: dict[str, operator_graph.Shape]
     kinds: dict[str, int]
     """Element types."""
     roots: dict[str, str] = field(default_factory=dict)
     """Of each constant the one that it is another view of."""
     values: dict[str, Any] = field(default_factory=dict)
     """Small constants."""
-    before: dict[str, Shape] = field(default_factory=dict)
+    before: dict[str, operator_graph.Shape] = field(default_factory=dict)
     """Shapes with the lengths of the file, where fixed axes have others."""
     stated: set[str] = field(default_factory=set)
     """Constants that no shape enters; of these the fixed sizes of reshapes."""
@@ -326,7 +312,7 @@ def _follow(network: _Network, node: NodeProto) -> None:
         network.followed.append(result)
 
 
-def _followed(old: Shape, new: Shape, result: Shape) -> Shape | None:
+def _followed(old: operator_graph.Shape, new: operator_graph.Shape, result: operator_graph.Shape) -> operator_graph.Shape | None:
     """Sizes that a tensor is reshaped to, once lengths of it changed; None where they cannot be told."""
     found = list(result)
     for axis in (axis for axis in range(len(old)) if new[axis] != old[axis]):
@@ -427,7 +413,7 @@ def _numbers(node: NodeProto, name: str) -> tuple[int, ...]:
 # Nodes of the graph: what depends on the inputs, with the weights that it takes.
 
 
-def _nodes_of(network: _Network, path: Path) -> tuple[tuple[Node, ...], dict[str, Weights], tuple[str, ...]]:
+def _nodes_of(network: _Network, path: Path) -> tuple[tuple[operator_graph.Node, ...], dict[str, operator_graph.Weights], tuple[str, ...]]:
     graph, roots = network.model.graph, network.roots
     roots |= {tensor.name: tensor.name for tensor in graph.initializer}
     active = list[NodeProto]()
@@ -439,7 +425,7 @@ def _nodes_of(network: _Network, path: Path) -> tuple[tuple[Node, ...], dict[str
             active.append(node)
     needed = {name for node in active for name in node.input} | {value.name for value in graph.output}
     names = unique_names([readable(node.name or node.output[0]) for node in active])
-    nodes, weights, unknown = list[Node](), dict[str, Weights](), dict[str, int]()
+    nodes, weights, unknown = list[operator_graph.Node](), dict[str, operator_graph.Weights](), dict[str, int]()
     for node, name in zip(active, names, strict=True):
         outputs = [name_made for name_made in _made(node) if name_made in needed] or _made(node)[:1]
         _refuse_open(network, node, outputs, path)
@@ -481,7 +467,9 @@ def _refuse_open(network: _Network, node: NodeProto, outputs: Sequence[str], pat
             )
 
 
-def _node(network: _Network, node: NodeProto, name: str, outputs: Sequence[str], weights: dict[str, Weights]) -> Node:
+def _node(
+    network: _Network, node: NodeProto, name: str, outputs: Sequence[str], weights: dict[str, operator_graph.Weights]
+) -> operator_graph.Node:
     """One node, with its weights noted."""
     roots, shapes = network.roots, network.shapes
     operator = ONNX_OPERATORS.get(node.op_type, "other") if node.domain in {"", "ai.onnx", "com.microsoft"} else "other"
@@ -494,14 +482,14 @@ def _node(network: _Network, node: NodeProto, name: str, outputs: Sequence[str],
             root = readable(roots[tensor])
             shape = shapes.get(roots[tensor], shapes[tensor])
             trained = index not in _STATISTICS.get(node.op_type, ()) and not _is_scale(node, index)
-            weights.setdefault(root, Weights(shape, trained))
+            weights.setdefault(root, operator_graph.Weights(shape, trained))
             taken.append(root)
     kernel, sides = _kernel(network, node), None
     try:
         sides = _sides(network, node, operator, outputs)
     except (IndexError, ValueError, KeyError):
         operator = "other"
-    return Node(
+    return operator_graph.Node(
         name=name,
         operator=operator,
         inputs=tuple(readable(tensor) for tensor in inputs),
@@ -533,17 +521,17 @@ def _second(node: NodeProto) -> str:
     return str(node.input[3] if node.op_type.startswith("QLinear") else node.input[1])
 
 
-def _sides(network: _Network, node: NodeProto, operator: str, outputs: Sequence[str]) -> Sides | None:
+def _sides(network: _Network, node: NodeProto, operator: str, outputs: Sequence[str]) -> operator_graph.Sides | None:
     """Rows, depth, columns and count of the matrix products of a node; None where it has none."""
     shapes = network.shapes
     match operator:
         case "convolution":
-            found = convolution_sides(shapes[outputs[0]], shapes[_second(node)], _number(node, "group", 1))
+            found = operator_graph.convolution_sides(shapes[outputs[0]], shapes[_second(node)], _number(node, "group", 1))
         case "transposed convolution":
-            found = transposed_sides(shapes[node.input[0]], shapes[_second(node)], _number(node, "group", 1))
+            found = operator_graph.transposed_sides(shapes[node.input[0]], shapes[_second(node)], _number(node, "group", 1))
         case "recurrent":
             taken, weights, again = (shapes[name] for name in node.input[:3])
-            found = recurrent_sides(taken, weights, again, _GATES[node.op_type])
+            found = operator_graph.recurrent_sides(taken, weights, again, _GATES[node.op_type])
         case "attention":
             found = _attention_sides(network, node)
         case "product":
@@ -553,7 +541,7 @@ def _sides(network: _Network, node: NodeProto, operator: str, outputs: Sequence[
     return found
 
 
-def _operands(network: _Network, node: NodeProto) -> tuple[Shape, Shape]:
+def _operands(network: _Network, node: NodeProto) -> tuple[operator_graph.Shape, operator_graph.Shape]:
     """Both operands of a product of matrices, transposed as it takes them."""
     first, second = network.shapes[node.input[0]], network.shapes[_second(node)]
     first = (*first[:-2], first[-1], first[-2]) if _number(node, "transA", 0) else first
@@ -575,18 +563,18 @@ def _is_misfit(network: _Network, node: NodeProto, operator: str) -> bool:
     return taken != (kernel[1] * int(_number(node, "group", 1)) if operator == "convolution" else kernel[0])
 
 
-def _product_sides(network: _Network, node: NodeProto) -> Sides:
+def _product_sides(network: _Network, node: NodeProto) -> operator_graph.Sides:
     shapes = network.shapes
     if node.op_type == "Einsum":
-        return einsum_sides(
+        return operator_graph.einsum_sides(
             next(attr.s.decode() for attr in node.attribute if attr.name == "equation"), [shapes[tensor] for tensor in node.input]
         )
     if node.op_type == "MatMulNBits":
         return prod(shapes[node.input[0]][:-1]), _number(node, "K", 0), _number(node, "N", 0), 1
-    return product_sides(*_operands(network, node))
+    return operator_graph.product_sides(*_operands(network, node))
 
 
-def _attention_sides(network: _Network, node: NodeProto) -> Sides:
+def _attention_sides(network: _Network, node: NodeProto) -> operator_graph.Sides:
     """Of heads that are an axis of their own, or a number among the attributes; under a causal mask keys within reach are half."""
     queries, keys, values = (network.shapes[name] for name in node.input[:3])
     heads = queries[1] if len(queries) == 4 else _number(node, "q_num_heads", _number(node, "num_heads", 0))

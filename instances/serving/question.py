@@ -30,21 +30,7 @@ from crossopt.crossflow.fields import (
 )
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.engines import (
-    BLOCK_SCALED,
-    ENGINES,
-    MOST_RANKS,
-    PEAKS,
-    CacheFormat,
-    EngineName,
-    OwnKernels,
-    WeightFormat,
-    format_in,
-    format_of_config,
-    kernels_in,
-    own_format,
-    usual_format,
-)
+from crossopt.instances.catalogue import engines
 from crossopt.instances.catalogue.entries import DeviceEntry
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.registry import build_device, device_or_file
@@ -78,7 +64,7 @@ _BATCHES: Final = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 5
 MOST_OF_GROUP: Final = _BATCHES[-1]
 """Requests in flight that are offered by default of each group of ranks with attention of its own."""
 _POWERS: Final = (1, 2, 4, 8, 16)
-DEFAULT_CACHE: Final[tuple[CacheFormat, ...]] = ("bf16",)
+DEFAULT_CACHE: Final[tuple[engines.CacheFormat, ...]] = ("bf16",)
 """What every engine takes where neither its options nor the checkpoint name a format: their default `auto` is the type of the model
 (--kv-cache-dtype in the documentation of vLLM 0.25 and SGLang, 2026) or follows the checkpoint (KvCacheConfig of TensorRT-LLM 1.3)."""
 
@@ -151,11 +137,11 @@ class ChoicesSection:
     prefill_batch: Annotated[CountChoice, Doc("prompts at once of a worker that only prefills, where all fit into a step")] = (1, 2, 4, 8)
     chunk: Annotated[CountChoice | None, Doc("most tokens of prompts in a step (chunked prefill); default: the engine's")] = None
     weights: Annotated[
-        tuple[WeightFormat, ...],
+        tuple[engines.WeightFormat, ...],
         Choice(),
         Doc("formats of weights; default: that of `hub` (-FP8, -AWQ, -NVFP4) or `config`, else fp8 where the device has it, else bf16"),
     ] = ()
-    cache: Annotated[tuple[CacheFormat, ...], Choice(), Doc("formats of the cache; default: bf16, with every engine")] = ()
+    cache: Annotated[tuple[engines.CacheFormat, ...], Choice(), Doc("formats of the cache; default: bf16, with every engine")] = ()
     mode: Annotated[
         tuple[Mode, ...], Choice(), Doc("prefill and decode together on each copy, or apart on copies of their own (disaggregated)")
     ] = ("together", "apart")
@@ -264,7 +250,7 @@ class ServingFile:
     ] = "throughput"
     limits: Annotated[LimitsSection, Doc("service levels")] = LimitsSection()
     choices: Annotated[ChoicesSection, Doc("what may be chosen")] = ChoicesSection()
-    engine: Annotated[EngineName, Doc("serving engine, whose fitted constants price steps")] = "vllm"
+    engine: Annotated[engines.EngineName, Doc("serving engine, whose fitted constants price steps")] = "vllm"
     matching: Annotated[MatchingSection, Doc("losses of workers that are matched")] = MatchingSection()
     speculation: Annotated[SpeculationSection | None, Doc("speculative decoding by its acceptance length")] = None
     workers: Annotated[dict[str, WorkerSection] | None, Doc("in place of model and hardware: workers by name, with their figures")] = None
@@ -309,8 +295,8 @@ class Options:
     batch: tuple[int, ...] = ()
     prefill_batch: tuple[int, ...] = ()
     chunk: tuple[int, ...] = ()
-    weights: tuple[WeightFormat, ...] = ()
-    cache: tuple[CacheFormat, ...] = ()
+    weights: tuple[engines.WeightFormat, ...] = ()
+    cache: tuple[engines.CacheFormat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -326,7 +312,7 @@ class DeviceKind:
     """Of a device and hour; nan if unknown."""
     usable_memory: float
     """Bytes of a device for weights, cache and activations."""
-    kernels: str | OwnKernels
+    kernels: str | engines.OwnKernels
     """What prices its kernels."""
     roles: tuple[Role, ...] = ()
     """Parts of workers that it may have; all where none is named."""
@@ -347,7 +333,7 @@ class ServingQuestion:
     """Those of the question, or of a pool of workers; without a name where there are no classes."""
     chip: "FreeChip | None" = field(default=None, repr=False)
     log: tuple[LoggedRequest, ...] = field(default=(), repr=False)
-    stated: WeightFormat | None = None
+    stated: engines.WeightFormat | None = None
     """The format of weights that the checkpoint states, by its name on the hub, its config.json or as its only one."""
     part: Role | None = None
     """Workers of one part alone, where a chip is sought for these."""
@@ -471,14 +457,14 @@ def _read(file: ServingFile, written: Written) -> ServingQuestion:
     kinds = tuple(_device_kind(file, shape, stated, own, *entries[own]) for own in file.hardware or ())
     faults = [*_faults_of_goal(file, None if any(isnan(kind.rent) for kind in kinds) else kinds[0].rent), *_faults_of_lengths(file, shape)]
     for kind, (entry, _) in zip(kinds, entries.values(), strict=True):
-        faults += _faults_of_options(file, kind.options, shape, min(entry.devices_per_node, MOST_RANKS))
+        faults += _faults_of_options(file, kind.options, shape, min(entry.devices_per_node, engines.MOST_RANKS))
         faults += _faults_of_formats(file, kind.name, entry.peak)
     written.refuse(dict.fromkeys(faults))
     return ServingQuestion(name, file, shape, kinds, written.document, _classes(file), stated=stated)
 
 
 def _of_free_chip(
-    file: ServingFile, section: ChipSection, shape: Transformer, stated: WeightFormat | None, written: Written, name: str
+    file: ServingFile, section: ChipSection, shape: Transformer, stated: engines.WeightFormat | None, written: Written, name: str
 ) -> ServingQuestion:
     from crossopt.instances.serving.chip import NODE, free_chip  # noqa: PLC0415 - most questions name a device
 
@@ -586,44 +572,50 @@ def _entries(file: ServingFile, written: Written) -> dict[str, tuple[DeviceEntry
     return found
 
 
-def _device_kind(file: ServingFile, shape: Transformer, stated: WeightFormat | None, gpu: str, entry: DeviceEntry, name: str) -> DeviceKind:
+def _device_kind(
+    file: ServingFile, shape: Transformer, stated: engines.WeightFormat | None, gpu: str, entry: DeviceEntry, name: str
+) -> DeviceKind:
     hardware = build_device(entry, name, "bf16" if "bf16" in entry.peak else "fp16", 2)
     rent = (file.rents or {}).get(gpu) or file.rent or (entry.rent.price if entry.rent else nan)
     most = (file.available or {}).get(gpu, MOST_DEVICES)
-    options = _options(file, shape, stated, entry.peak, min(entry.devices_per_node, MOST_RANKS))
-    return DeviceKind(name, hardware, most, options, rent, _usable_memory(file, hardware), kernels_in(entry, name))
+    options = _options(file, shape, stated, entry.peak, min(entry.devices_per_node, engines.MOST_RANKS))
+    return DeviceKind(name, hardware, most, options, rent, _usable_memory(file, hardware), engines.kernels_in(entry, name))
 
 
 def _usable_memory(file: ServingFile, hardware: Hardware) -> float:
-    entry = ENGINES[file.engine]
+    entry = engines.ENGINES[file.engine]
     share = entry.memory if file.memory is None else file.memory
     left: Any = np.maximum(hardware.dram.capacity * share - (entry.reserve if file.reserve is None else file.reserve), 0.0)
     return left if np.ndim(left) else float(left)
 
 
-def _network(file: ServingFile, written: Written) -> tuple[Transformer, WeightFormat | None]:
+def _network(file: ServingFile, written: Written) -> tuple[Transformer, engines.WeightFormat | None]:
     """The model, and the format of weights that its checkpoint states."""
     try:
         if file.model is not None:
-            shape, stated = model_entry(file.model).transformer, own_format(file.model)
+            shape, stated = model_entry(file.model).transformer, engines.own_format(file.model)
         else:
             with written.reading("config"):
                 text = written.files.text(file.config or "", text_of)
             settings = config_in(text, file.config or "")
-            shape, stated = transformer_from_config(settings), format_of_config(settings)
+            shape, stated = transformer_from_config(settings), engines.format_of_config(settings)
     except ValueError as error:
         hub = f"; a name on the hub belongs in hub: {file.model}" if file.model and "/" in file.model else ""
         raise written.refused([written.fault("config" if file.model is None else "model", f"{error}{hub}")]) from error
     if shape is None:
         raise written.refused([written.fault("model", f"{file.model} is no transformer, others are not served (name a language model)")])
-    return shape, format_in(file.hub or "") or stated
+    return shape, engines.format_in(file.hub or "") or stated
 
 
-def _options(file: ServingFile, shape: Transformer, stated: WeightFormat | None, peaks: dict[str, float], node: int) -> Options:
+def _options(file: ServingFile, shape: Transformer, stated: engines.WeightFormat | None, peaks: dict[str, float], node: int) -> Options:
     """The options of the question with the usual ones in place of those that it leaves out."""
-    choices, entry = file.choices, ENGINES[file.engine]
-    offered = tuple(weight for weight in choices.weights if len(file.hardware or ()) == 1 or PEAKS.get(weight, "bf16") in (*peaks, "bf16"))
-    weights = offered or choices.weights or (usual_format(stated, "fp8-block" if file.model in BLOCK_SCALED else "fp8", peaks),)
+    choices, entry = file.choices, engines.ENGINES[file.engine]
+    offered = tuple(
+        weight for weight in choices.weights if len(file.hardware or ()) == 1 or engines.PEAKS.get(weight, "bf16") in (*peaks, "bf16")
+    )
+    weights = (
+        offered or choices.weights or (engines.usual_format(stated, "fp8-block" if file.model in engines.BLOCK_SCALED else "fp8", peaks),)
+    )
     tensor = choices.tensor or tuple(power for power in _POWERS if power <= node and shape.heads % power == 0)
     groups = max(tensor) if shape.latent and shape.experts > 1 and file.chip is None else 1
     most = max((*(choices.data or ()), groups))
@@ -846,7 +838,7 @@ def _faults_of_chunks(file: ServingFile, options: Options) -> Iterator[tuple[str
 
 def _faults_of_formats(file: ServingFile, gpu: str, peaks: dict[str, float]) -> Iterator[tuple[str, str]]:
     for weights in file.choices.weights:
-        needed = PEAKS.get(weights)
+        needed = engines.PEAKS.get(weights)
         if needed is not None and needed not in peaks and (len(file.hardware or ()) == 1 or len(file.choices.weights) == 1):
             has = ", ".join(peaks)
             yield "choices.weights", f"{gpu} has no peak in {needed}, which {quoted(weights)} needs (it has {has}; take int8, int4 or bf16)"

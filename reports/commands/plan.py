@@ -17,19 +17,8 @@ from crossopt.instances.catalogue.known_runs import MEASURED
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.catalogue.registry import model as registered
 from crossopt.instances.catalogue.registry import names as registered_names
+from crossopt.instances.codesign import short
 from crossopt.instances.codesign.instance import Goal, Instance
-from crossopt.instances.codesign.short import (
-    USUAL_BATCH,
-    Group,
-    Run,
-    context_of,
-    count_of,
-    device_named,
-    groups_in,
-    question_text,
-    samples_in,
-    seconds_of_deadline,
-)
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.saved import write_atomically
 from crossopt.instances.files.units import parse_quantity
@@ -70,7 +59,7 @@ _OPTIONS = {
 _LEAST_TOKENS = 1e4
 _DOUBLINGS, _MOST = 7, 2**17
 """How often a number of devices that is too small is doubled, and up to how many."""
-_FEW_TOKENS, _MANY_TOKENS, _FAR = USUAL_BATCH // 16, USUAL_BATCH * 16, 4
+_FEW_TOKENS, _MANY_TOKENS, _FAR = short.USUAL_BATCH // 16, short.USUAL_BATCH * 16, 4
 """Tokens of a step below and above which a batch is unusual, and times its usual sequence that a model has to be stretched for."""
 _SOONER, _LITTLE = 0.9, 1.05
 """Times the days and the money of the cheapest run: others within both are shown, too."""
@@ -86,8 +75,8 @@ and larger ones that may keep it over their likely range."""
 class Tried:
     """A number of devices with what it can do."""
 
-    run: Run
-    group: Group
+    run: short.Run
+    group: short.Group
     question: Instance
     result: DesignResult
 
@@ -135,7 +124,7 @@ def plan(options: Namespace) -> int:
     except InstanceError as error:
         usage(faults_by_option(error))
     if options.save is not None:
-        write_atomically(options.save, saved_question(options.command, question_text(best.run, best.group, options.save.parent)))
+        write_atomically(options.save, saved_question(options.command, short.question_text(best.run, best.group, options.save.parent)))
     if options.out is not None:
         others = [_compared(trial) for trial in _alternatives(best, tried, options)]
         noted = [f"compared by `plan`: {'; '.join(others)}"] if others else []
@@ -222,13 +211,13 @@ def faults_by_option(error: InstanceError) -> str:
 
 def best_plan(options: Namespace, watch: Watch, following: str = "") -> tuple[Tried, str, Sequence[Tried]]:
     """The best of what is tried, with the verdict, and all of them; a ValueError in a sentence where the options make no sense."""
-    run, groups = _run_of(options), groups_in(options.gpus)
+    run, groups = _run_of(options), short.groups_in(options.gpus)
     rents = _rents(options, groups)
     for group in groups:
-        question_text(run, group)
+        short.question_text(run, group)
     limits = Limits(seconds_of(options.time_limit) if options.time_limit else _USUAL_LIMIT)
 
-    def solved(group: Group) -> Tried:
+    def solved(group: short.Group) -> Tried:
         return _solved(replace(run, rent=rents.get(group.device)), group, limits, watch)
 
     found = [_tried(group, options.mode, solved) for group in groups]
@@ -239,7 +228,7 @@ def best_plan(options: Namespace, watch: Watch, following: str = "") -> tuple[Tr
     return best, _verdict_text(best, tried, options, following), tried
 
 
-def _doubled(first: Tried, enough: Callable[[Tried], bool], solved: Callable[[Group], Tried]) -> list[Tried]:
+def _doubled(first: Tried, enough: Callable[[Tried], bool], solved: Callable[[short.Group], Tried]) -> list[Tried]:
     """More and more devices, each time twice as many, until there are enough of them; none of a number that is no question.
 
     Where the first are late, those are left out that would be late at the same speed of each."""
@@ -254,14 +243,14 @@ def _doubled(first: Tried, enough: Callable[[Tried], bool], solved: Callable[[Gr
     return found
 
 
-def _run_of(options: Namespace) -> Run:
+def _run_of(options: Namespace) -> short.Run:
     """What the command line says of the run; a ValueError in a sentence."""
-    tokens = _read("--tokens", count_of, options.tokens)
-    context = _read("--context", lambda text: max(round(count_of(text, 1024)), 1), options.context)
+    tokens = _read("--tokens", short.count_of, options.tokens)
+    context = _read("--context", lambda text: max(round(short.count_of(text, 1024)), 1), options.context)
     deadline, rent = options.deadline, options.rent
     if deadline is not None and deadline.strip().isdecimal():
         raise ValueError(f"--deadline: {deadline} has no unit (write {deadline.strip()}d for days)")
-    _read("--deadline", seconds_of_deadline, deadline)
+    _read("--deadline", short.seconds_of_deadline, deadline)
     if tokens is None and (deadline or rent):
         raise ValueError(
             f"{'--deadline' if deadline else '--rent'}: the length of the run is needed with it (say for example --tokens 15T)"
@@ -271,9 +260,9 @@ def _run_of(options: Namespace) -> Run:
         raise ValueError(f"--tokens: {said} is less than a step trains on (write for example {said}B or {said}T)")
     if options.mode == "cheapest" and tokens is None:
         raise ValueError("--cheapest: the length of the run is needed with it (say for example --tokens 15T)")
-    run = Run(options.model, tokens, context, None, options.precision, options.stack, deadline)
-    of_batch = context_of(run)
-    return replace(run, batch=_read("--batch", lambda text: samples_in(text, of_batch), options.batch))
+    run = short.Run(options.model, tokens, context, None, options.precision, options.stack, deadline)
+    of_batch = short.context_of(run)
+    return replace(run, batch=_read("--batch", lambda text: short.samples_in(text, of_batch), options.batch))
 
 
 _T = TypeVar("_T")
@@ -287,13 +276,13 @@ def _read(option: str, reader: Callable[[str], _T], text: str | None) -> _T | No
         raise ValueError(f"{option}: {error}") from error
 
 
-def _rents(options: Namespace, groups: Sequence[Group]) -> dict[str, str]:
+def _rents(options: Namespace, groups: Sequence[short.Group]) -> dict[str, str]:
     """Money for an hour of each kind of device that the command line gives it for: one figure for all, or `h100=2.5,b200=4`."""
     text, kinds = options.rent, list(dict.fromkeys(group.device for group in groups))
     rents: dict[str, str] = {}
     for part in [] if text is None else text.split(",") if "=" in text else [text]:
         name, equals, money = part.rpartition("=")
-        named = [_read("--rent", device_named, name)] if equals else kinds
+        named = [_read("--rent", short.device_named, name)] if equals else kinds
         if unknown := [kind for kind in named if kind not in kinds]:
             raise ValueError(f"--rent: {unknown[0]} is not among the devices of --gpus ({', '.join(kinds)})")
         money = money.strip().removeprefix("$")
@@ -306,7 +295,7 @@ def _rents(options: Namespace, groups: Sequence[Group]) -> dict[str, str]:
     return rents
 
 
-def _tried(group: Group, mode: str, solved: Callable[[Group], Tried]) -> tuple[Tried, ...]:
+def _tried(group: short.Group, mode: str, solved: Callable[[short.Group], Tried]) -> tuple[Tried, ...]:
     """The devices with what they can do; and fewer of them, where fewer may be better, or more, where the fewest in time are sought.
 
     The least money is often near the fewest devices that keep the deadline, as efficiency mostly falls with their number: these are
@@ -329,7 +318,7 @@ def _tried(group: Group, mode: str, solved: Callable[[Group], Tried]) -> tuple[T
     return tuple(found[count] for count in sorted(found, reverse=True))
 
 
-def _fewest(group: Group, found: dict[int, Tried], solved: Callable[[Group], Tried]) -> tuple[Tried, ...]:
+def _fewest(group: short.Group, found: dict[int, Tried], solved: Callable[[short.Group], Tried]) -> tuple[Tried, ...]:
     """What is found, and fewer devices: between the most that are known to be late and the fewest that are in time.
 
     Every other number is where speed in proportion to the devices would put the deadline, the others are in the middle. More devices are
@@ -379,9 +368,9 @@ def _usable(largest: Tried) -> list[int]:
     return [part for part in counts if part == count or shared % (part // gcd(part, largest.run.batch)) == 0]
 
 
-def _solved(run: Run, group: Group, limits: Limits, watch: Watch) -> Tried:
+def _solved(run: short.Run, group: short.Group, limits: Limits, watch: Watch) -> Tried:
     """The fastest plan, whatever the deadline, which is a target of the question and no limit."""
-    question: Instance = read_given(question_text(run, group, limit=False), "codesign")
+    question: Instance = read_given(short.question_text(run, group, limit=False), "codesign")
     return Tried(run, group, question, solve_and_verify(family_of("codesign"), question, "auto", limits, watch))
 
 
@@ -483,7 +472,9 @@ def _unusual(best: Tried) -> list[str]:
         None if model.name not in registered_names("workloads") else registered(model.name).transformer,
     )
     if not _FEW_TOKENS <= tokens <= _MANY_TOKENS:
-        found.append(f"a step has {tokens:,} tokens: runs of large models have about {USUAL_BATCH:,} (--batch {USUAL_BATCH // 2**20}M)")
+        found.append(
+            f"a step has {tokens:,} tokens: runs of large models have about {short.USUAL_BATCH:,} (--batch {short.USUAL_BATCH // 2**20}M)"
+        )
     if usual is not None and model.sequence > _FAR * usual.sequence:
         stretched = f"{model.sequence / usual.sequence:,.4g} times the {usual.sequence:,} of the model's pre-training"
         found.append(f"the context of {model.sequence:,} tokens is {stretched}: its positions must be scaled, and no such run was measured")

@@ -6,21 +6,7 @@ from math import ceil, floor, inf, log10
 from typing import Final
 
 from crossopt.crossflow.records import dataclass
-from crossopt.reports.drawing.svg import (
-    OUTLINED,
-    SIZE,
-    WIDTH,
-    Titles,
-    box,
-    hue,
-    letter,
-    line,
-    picture,
-    shortened,
-    text_line,
-    widest,
-    width_of,
-)
+from crossopt.reports.drawing import svg
 
 # Axes of pictures, written once for all: where figures stand, round ticks with their lines and words, and marks at limits.
 
@@ -74,8 +60,8 @@ class Frame:
         """A level line at a figure with words at its left."""
         y = self.y(value)
         return [
-            line([(self.across.start, y), (self.across.end, y)], "grid"),
-            text_line(self.across.start - 8.0, y + 4.0, text, "m n", "end"),
+            svg.line([(self.across.start, y), (self.across.end, y)], "grid"),
+            svg.text_line(self.across.start - 8.0, y + 4.0, text, "m n", "end"),
         ]
 
     def column(self, value: float, text: str) -> list[str]:
@@ -85,7 +71,7 @@ class Frame:
     def named(self, axes: tuple[str, str]) -> list[str]:
         """What the axes count, across and upward."""
         middle = self.across.start + self.across.room / 2.0
-        return [text_line(2.0, 11.0, axes[1], "m"), text_line(middle, self.upward.end + 36.0, axes[0], "m", "middle")]
+        return [svg.text_line(2.0, 11.0, axes[1], "m"), svg.text_line(middle, self.upward.end + 36.0, axes[0], "m", "middle")]
 
     @property
     def height(self) -> float:
@@ -129,25 +115,25 @@ def tenfold_steps(low: float, high: float, factors: Sequence[float] = (1.0,), mo
 
 def upright(x: float, ends: tuple[float, float], text: str, below: float) -> list[str]:
     """An upright line between two heights with words so far below it."""
-    return [line([(x, ends[0]), (x, ends[1])], "grid"), text_line(x, ends[1] + below, text, "m n", "middle")]
+    return [svg.line([(x, ends[0]), (x, ends[1])], "grid"), svg.text_line(x, ends[1] + below, text, "m n", "middle")]
 
 
-def limit_line(x: float, ends: tuple[float, float], text: str = "", width: float = WIDTH) -> list[str]:
+def limit_line(x: float, ends: tuple[float, float], text: str = "", width: float = svg.WIDTH) -> list[str]:
     """An upright line at a limit, with words above it if there are any, inside a picture of this width."""
-    return [line([(x, ends[0]), (x, ends[1])], "mark"), *([above(x, text, width=width)] if text else [])]
+    return [svg.line([(x, ends[0]), (x, ends[1])], "mark"), *([above(x, text, width=width)] if text else [])]
 
 
-def above(x: float, text: str, y: float = 11.0, width: float = WIDTH) -> str:
+def above(x: float, text: str, y: float = 11.0, width: float = svg.WIDTH) -> str:
     """Words in the middle above a place, but inside the picture."""
-    half = width_of(text) / 2.0
-    return text_line(min(max(x, half), width - half), y, text, "m", "middle")
+    half = svg.width_of(text) / 2.0
+    return svg.text_line(min(max(x, half), width - half), y, text, "m", "middle")
 
 
 def names_below(names: Sequence[str], left: float, step: float, bottom: float) -> Iterator[str]:
     """Names of columns of one width, as many as there is room for."""
-    every = ceil((widest(names) + 6.0) / step)
+    every = ceil((svg.widest(names) + 6.0) / step)
     for column in range(0, len(names), every):
-        yield text_line(left + step * (column + 0.5), bottom + 17.0, names[column], "m", "middle")
+        yield svg.text_line(left + step * (column + 0.5), bottom + 17.0, names[column], "m", "middle")
 
 
 def stairs(places: Sequence[Point]) -> list[Point]:
@@ -193,20 +179,20 @@ class Track:
     shown: str
 
 
-def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, mark: str = "", kinds: Sequence[str] = ()) -> str:
+def timeline(titles: svg.Titles, tracks: Sequence[Track], until: float, axis: str, mark: str = "", kinds: Sequence[str] = ()) -> str:
     """Tracks below each other on one axis of time, with a line at its end; `kinds` are what segments say that they are. Names stand above
     their tracks where there is no room beside."""
-    label, high = min(widest(track.label for track in tracks) + 12.0, LABEL), _TRACK
+    label, high = min(svg.widest(track.label for track in tracks) + 12.0, LABEL), _TRACK
     if above := titles.narrow and label > titles.width / 4.0:
         label, high = _EDGE, _TRACK + _NAMED
-    room = titles.width - label - (2.0 * _EDGE if above else widest(track.shown for track in tracks) + 18.0)
+    room = titles.width - label - (2.0 * _EDGE if above else svg.widest(track.shown for track in tracks) + 18.0)
     scale, top = (room / until if until > 0.0 else 0.0), 18.0
     bottom = top + len(tracks) * high
     body = list[str]()
     for tick in round_steps(0.0, until, 3 if titles.narrow else 6):
         x, label_of_tick = label + tick * scale, f"{tick:g}"
-        body += upright(x, (top, bottom), label_of_tick if x + width_of(label_of_tick) / 2.0 <= titles.width else "", 15.0)
-    body.append(text_line(label + room / 2.0, bottom + 32.0, axis, "m", "middle"))
+        body += upright(x, (top, bottom), label_of_tick if x + svg.width_of(label_of_tick) / 2.0 <= titles.width else "", 15.0)
+    body.append(svg.text_line(label + room / 2.0, bottom + 32.0, axis, "m", "middle"))
     for number, track in enumerate(tracks):
         y = top + number * high
         body += _label_above(track, y, titles) if above else _label_beside(track, y, label, label + room)
@@ -214,26 +200,28 @@ def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, m
             lasts = f"{span.end - span.start:.5g} {axis.partition(' ')[0]} from {span.start:.5g}"
             body += _segment(span, label, y + high - _TRACK + 4.0, scale, f"{track.label}, {kinds[span.colour]}: {lasts}" if kinds else "")
     body += limit_line(label + until * scale, (top, bottom), mark, titles.width)
-    return picture(titles, bottom + 38.0, body)
+    return svg.picture(titles, bottom + 38.0, body)
 
 
 def _label_beside(track: Track, y: float, label: float, end: float) -> Iterator[str]:
-    yield text_line(0.0, y + 19.0, shortened(track.label, label - 8.0))
-    yield text_line(end + 12.0, y + 19.0, track.shown, "t n")
+    yield svg.text_line(0.0, y + 19.0, svg.shortened(track.label, label - 8.0))
+    yield svg.text_line(end + 12.0, y + 19.0, track.shown, "t n")
 
 
-def _label_above(track: Track, y: float, titles: Titles) -> Iterator[str]:
+def _label_above(track: Track, y: float, titles: svg.Titles) -> Iterator[str]:
     right = titles.width - 3.0 * _EDGE
-    yield text_line(0.0, y + 15.0, shortened(track.label, right - width_of(track.shown) - 10.0))
-    yield text_line(right, y + 15.0, track.shown, "t n", "end")
+    yield svg.text_line(0.0, y + 15.0, svg.shortened(track.label, right - svg.width_of(track.shown) - 10.0))
+    yield svg.text_line(right, y + 15.0, track.shown, "t n", "end")
 
 
 def _segment(span: Segment, left: float, top: float, scale: float, tip: str) -> Iterator[str]:
     width, lane = (span.end - span.start) * scale, 22.0 / span.lanes
     height = lane / 2.0 if span.low else lane
     y = top + span.lane * lane + (lane - height) / 2.0
-    kind = f"{hue(span.colour)} cut" if width >= OUTLINED else hue(span.colour)
-    yield box(left + span.start * scale, y, max(width, _SEEN) if width > 0.0 else 0.0, height, kind, tip=tip)
-    size = SIZE if height > _LETTER else _SMALL
-    if width >= width_of(letter(span.colour), size) + 6.0 and height >= _SMALL:
-        yield text_line(left + span.start * scale + width / 2.0, y + height / 2.0 + size / 3.0, letter(span.colour), "on", "middle", size)
+    kind = f"{svg.hue(span.colour)} cut" if width >= svg.OUTLINED else svg.hue(span.colour)
+    yield svg.box(left + span.start * scale, y, max(width, _SEEN) if width > 0.0 else 0.0, height, kind, tip=tip)
+    size = svg.SIZE if height > _LETTER else _SMALL
+    if width >= svg.width_of(svg.letter(span.colour), size) + 6.0 and height >= _SMALL:
+        yield svg.text_line(
+            left + span.start * scale + width / 2.0, y + height / 2.0 + size / 3.0, svg.letter(span.colour), "on", "middle", size
+        )

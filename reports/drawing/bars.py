@@ -5,22 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from crossopt.reports.drawing import svg
 from crossopt.reports.drawing.axes import LABEL, Frame, Scale, above, limit_line, names_below, round_steps
-from crossopt.reports.drawing.svg import (
-    WIDTH,
-    Titles,
-    beside,
-    box,
-    boxes,
-    hue,
-    letter,
-    line,
-    picture,
-    shortened,
-    text_line,
-    widest,
-    width_of,
-)
 
 # Bars and columns, each one picture with a title and a description: parts of a whole, shares of limits, the same parts of several.
 
@@ -50,62 +36,62 @@ class Row:
     note: str = ""
 
 
-def stacked(titles: Titles, parts: Sequence[Part], capacity: float = 0.0) -> str:
+def stacked(titles: svg.Titles, parts: Sequence[Part], capacity: float = 0.0) -> str:
     """One bar cut into parts, of a whole that may be more than their sum; each part has its letter where there is room, and its name
     where there is more. Shares are those of the sum, as the tables beside it tell them."""
     used = sum(part.value for part in parts)
-    total, body, x = max(used, capacity), [box(0.0, 1.0, titles.width, 42.0, "track")], 0.0
+    total, body, x = max(used, capacity), [svg.box(0.0, 1.0, titles.width, 42.0, "track")], 0.0
     for part in parts:
         width = titles.width * part.value / total if total > 0.0 else 0.0
-        body.append(box(x, 1.0, width, 42.0, f"{hue(part.colour)} cut", tip=f"{part.label}: {part.shown}"))
-        body += _inside(x, width, letter(part.colour), f"{part.label} {part.value / used:.0%}" if used > 0.0 else part.label)
+        body.append(svg.box(x, 1.0, width, 42.0, f"{svg.hue(part.colour)} cut", tip=f"{part.label}: {part.shown}"))
+        body += _inside(x, width, svg.letter(part.colour), f"{part.label} {part.value / used:.0%}" if used > 0.0 else part.label)
         x += width
     left = titles.width - x
-    body += [text_line(x + left / 2.0, 26.0, "free", "t", "middle")] if left > width_of("free") + 8.0 else []
-    return picture(titles, 44.0, body)
+    body += [svg.text_line(x + left / 2.0, 26.0, "free", "t", "middle")] if left > svg.width_of("free") + 8.0 else []
+    return svg.picture(titles, 44.0, body)
 
 
 def _inside(x: float, width: float, sign: str, label: str) -> list[str]:
     full = f"{sign}  {label}"
-    text = full if width_of(full) + 12.0 <= width else sign if width_of(sign) + 4.0 <= width else ""
-    return [text_line(x + width / 2.0, 26.0, text, "on", "middle")] if text else []
+    text = full if svg.width_of(full) + 12.0 <= width else sign if svg.width_of(sign) + 4.0 <= width else ""
+    return [svg.text_line(x + width / 2.0, 26.0, text, "on", "middle")] if text else []
 
 
-def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> str:
+def bars(titles: svg.Titles, rows: Sequence[Row], limit: float, mark: str = "") -> str:
     """Bars from zero with words at their ends, or above them where there is no room beside, and a line at the limit."""
     if titles.narrow:
         return _below_text(titles, rows, limit, mark)
-    end = widest(f"{row.shown}   {row.note}" for row in rows) + 8.0
-    label = min(widest(row.label for row in rows) + 12.0, LABEL)
+    end = svg.widest(f"{row.shown}   {row.note}" for row in rows) + 8.0
+    label = min(svg.widest(row.label for row in rows) + 12.0, LABEL)
     most = max(limit, *(row.value for row in rows))
     room, top = titles.width - label - end - 8.0, 16.0 if mark else 2.0
     scale = room / most if most > 0.0 else 0.0
     body = list[str]()
     for index, row in enumerate(rows):
         y = top + index * _ROW
-        body.append(text_line(_LABEL, y + 20.0, shortened(row.label, label - 8.0)))
-        body.append(box(label, y + 6.0, limit * scale, 20.0, "track", 3.0))
-        body.append(box(label, y + 6.0, row.value * scale, 20.0, "k1" if row.note else "k0", 3.0, f"{row.label}: {row.shown}"))
-        body.append(text_line(label + room + 10.0, y + 20.0, row.shown, "t n"))
-        body += [text_line(titles.width, y + 20.0, row.note, "t b", "end")] if row.note else []
+        body.append(svg.text_line(_LABEL, y + 20.0, svg.shortened(row.label, label - 8.0)))
+        body.append(svg.box(label, y + 6.0, limit * scale, 20.0, "track", 3.0))
+        body.append(svg.box(label, y + 6.0, row.value * scale, 20.0, "k1" if row.note else "k0", 3.0, f"{row.label}: {row.shown}"))
+        body.append(svg.text_line(label + room + 10.0, y + 20.0, row.shown, "t n"))
+        body += [svg.text_line(titles.width, y + 20.0, row.note, "t b", "end")] if row.note else []
     bottom = top + len(rows) * _ROW
     body += limit_line(label + limit * scale, (top, bottom), mark)
-    return picture(titles, bottom + 2.0, body)
+    return svg.picture(titles, bottom + 2.0, body)
 
 
-def _below_text(titles: Titles, rows: Sequence[Row], limit: float, mark: str) -> str:
+def _below_text(titles: svg.Titles, rows: Sequence[Row], limit: float, mark: str) -> str:
     """Bars from zero for a narrow picture, each below its label and value, with a line at the limit."""
     most, top, body = max(limit, *(row.value for row in rows)), 16.0 if mark else 2.0, list[str]()
     scale = (titles.width - 2.0) / most if most > 0.0 else 0.0
     for index, row in enumerate(rows):
         y, shown = top + index * _TALL_ROW, f"{row.shown}   {row.note}".rstrip()
-        body.append(text_line(_LABEL, y + 14.0, shortened(row.label, titles.width - width_of(shown) - 10.0)))
-        body.append(text_line(titles.width, y + 14.0, shown, "t b" if row.note else "t n", "end"))
-        body.append(box(0.0, y + 19.0, limit * scale, 14.0, "track", 3.0))
-        body.append(box(0.0, y + 19.0, row.value * scale, 14.0, "k1" if row.note else "k0", 3.0, f"{row.label}: {row.shown}"))
+        body.append(svg.text_line(_LABEL, y + 14.0, svg.shortened(row.label, titles.width - svg.width_of(shown) - 10.0)))
+        body.append(svg.text_line(titles.width, y + 14.0, shown, "t b" if row.note else "t n", "end"))
+        body.append(svg.box(0.0, y + 19.0, limit * scale, 14.0, "track", 3.0))
+        body.append(svg.box(0.0, y + 19.0, row.value * scale, 14.0, "k1" if row.note else "k0", 3.0, f"{row.label}: {row.shown}"))
         body += limit_line(limit * scale, (y + 17.0, y + 35.0))
     body += [above(limit * scale, mark, width=titles.width)] if mark else []
-    return picture(titles, top + len(rows) * _TALL_ROW, body)
+    return svg.picture(titles, top + len(rows) * _TALL_ROW, body)
 
 
 # --- columns -------------------------------------------------------------------------------------------------------------------------
@@ -124,15 +110,15 @@ class Units:
     below: str
 
 
-def columns(titles: Titles, names: Sequence[str], parts: Sequence[tuple[str, Sequence[float]]], limit: float, units: Units) -> str:
+def columns(titles: svg.Titles, names: Sequence[str], parts: Sequence[tuple[str, Sequence[float]]], limit: float, units: Units) -> str:
     """A stacked column for each name, in all of which the parts lie in one order, with a line at the limit.
 
     Parts are named once, beside the last column.
     """
     most = max(limit, *(sum(values[column] for _, values in parts) for column in range(len(names)))) * 1.04
-    step = min((titles.width - _LEFT - (widest(label for label, _ in parts) + 40.0)) / len(names), 90.0)
+    step = min((titles.width - _LEFT - (svg.widest(label for label, _ in parts) + 40.0)) / len(names), 90.0)
     frame = Frame(Scale(0.0, len(names), _LEFT, step * len(names)), Scale(0.0, most, _TOP, _HEIGHT, upward=True))
-    body = [text_line(0.0, 11.0, units.axis, "m"), text_line(_LEFT, _BOTTOM + 36.0, units.below, "m")]
+    body = [svg.text_line(0.0, 11.0, units.axis, "m"), svg.text_line(_LEFT, _BOTTOM + 36.0, units.below, "m")]
     for tick in round_steps(0.0, most / units.unit, 5):
         body += frame.row(tick * units.unit, f"{tick:g}")
     tops, middles = [_BOTTOM] * len(names), list[float]()
@@ -141,12 +127,12 @@ def columns(titles: Titles, names: Sequence[str], parts: Sequence[tuple[str, Seq
             height = value * (_HEIGHT / most)
             tops[column] -= height
             body.append(
-                box(
+                svg.box(
                     _LEFT + step * (column + 0.1),
                     tops[column],
                     step * 0.8,
                     height,
-                    f"{hue(kind)} cut",
+                    f"{svg.hue(kind)} cut",
                     tip=f"{names[column]}: {label} {value / units.unit:.4g} {units.axis}",
                 )
             )
@@ -154,16 +140,16 @@ def columns(titles: Titles, names: Sequence[str], parts: Sequence[tuple[str, Seq
     body += _named([label for label, _ in parts], middles, _LEFT + step * (len(names) - 0.1))
     body += names_below(names, _LEFT, step, _BOTTOM)
     y = frame.y(limit)
-    body.append(line([(_LEFT, y), (frame.across.end, y)], "mark"))
-    body.append(text_line(_LEFT + 4.0, y - 5.0, units.limit, "t b"))
-    return picture(titles, frame.height, body)
+    body.append(svg.line([(_LEFT, y), (frame.across.end, y)], "mark"))
+    body.append(svg.text_line(_LEFT + 4.0, y - 5.0, units.limit, "t b"))
+    return svg.picture(titles, frame.height, body)
 
 
 def _named(labels: Sequence[str], middles: Sequence[float], x: float) -> Iterator[str]:
     """Letters and names of the parts beside the last column, with lines to what they name."""
-    for kind, y in beside(middles, 15.0, _TOP + 6.0, _BOTTOM - 4.0):
-        yield line([(x + 1.0, middles[kind]), (x + 14.0, y)], f"pointer {hue(kind)}-line")
-        yield text_line(x + 18.0, y + 4.0, f"{letter(kind)}  {labels[kind]}")
+    for kind, y in svg.beside(middles, 15.0, _TOP + 6.0, _BOTTOM - 4.0):
+        yield svg.line([(x + 1.0, middles[kind]), (x + 14.0, y)], f"pointer {svg.hue(kind)}-line")
+        yield svg.text_line(x + 18.0, y + 4.0, f"{svg.letter(kind)}  {labels[kind]}")
 
 
 # The passes of a pipeline over time: one row a stage, forward passes in its upper lane and backward passes in its lower one.
@@ -212,7 +198,7 @@ class Axis:
     pieces: tuple[tuple[float, float], ...]
     unit: str
     unit_size: float
-    width: float = WIDTH
+    width: float = svg.WIDTH
 
     @property
     def scale(self) -> float:
@@ -224,10 +210,12 @@ class Axis:
         return self.width - _PASSES_LABEL - 8.0 - _GAP * (len(self.pieces) - 1)
 
 
-def pieces_of(total: float, slot: float, ends: tuple[float, float], after: float, width: float = WIDTH) -> tuple[tuple[float, float], ...]:
+def pieces_of(
+    total: float, slot: float, ends: tuple[float, float], after: float, width: float = svg.WIDTH
+) -> tuple[tuple[float, float], ...]:
     """What is drawn of a step: all of it, or its beginning and its end, of which a narrow picture has less; `slot` is the slowest stage's
     time of a microbatch, `ends` are the seconds in which the pipeline fills and drains, and `after` those of what follows."""
-    share = width / WIDTH
+    share = width / svg.WIDTH
     first, last = (min(end, share * _ENDS * slot) + _STEADY * slot for end in ends)
     if total - after <= share * _LONGEST * slot or first + last + after >= total:
         return ((0.0, total),)
@@ -249,7 +237,7 @@ def draw_stages(count: int) -> list[int]:
     return list(range(count)) if count <= _STAGES else [*range(_STAGES // 2), *range(count - _STAGES // 2, count)]
 
 
-def passes_over_time(titles: Titles, marks: tuple[Sequence[Block], Tips], stages: int, axis: Axis, gap: str) -> str:
+def passes_over_time(titles: svg.Titles, marks: tuple[Sequence[Block], Tips], stages: int, axis: Axis, gap: str) -> str:
     """The picture of blocks, which say their tips; `gap` says what is left out between two pieces."""
     axis = replace(axis, width=titles.width)
     rows = {stage: index + (index >= _STAGES // 2 and stages > _STAGES) for index, stage in enumerate(draw_stages(stages))}
@@ -265,16 +253,16 @@ def passes_over_time(titles: Titles, marks: tuple[Sequence[Block], Tips], stages
         left += width + _GAP
     body += _names(rows, stages)
     body += limit_line(titles.width - 8.0, (_PASSES_TOP, bottom))
-    body.append(text_line(_PASSES_LABEL + (titles.width - _PASSES_LABEL) / 2.0, bottom + 32.0, axis.unit, "m", "middle"))
-    return picture(titles, bottom + 38.0, body)
+    body.append(svg.text_line(_PASSES_LABEL + (titles.width - _PASSES_LABEL) / 2.0, bottom + 32.0, axis.unit, "m", "middle"))
+    return svg.picture(titles, bottom + 38.0, body)
 
 
 def _names(rows: dict[int, int], stages: int) -> Iterator[str]:
     for stage, row in rows.items():
-        yield text_line(0.0, _PASSES_TOP + row * _PASSES_ROW + _PASSES_ROW / 2.0 + 4.0, f"stage {stage + 1}")
+        yield svg.text_line(0.0, _PASSES_TOP + row * _PASSES_ROW + _PASSES_ROW / 2.0 + 4.0, f"stage {stage + 1}")
     if stages > _STAGES:
         between = f"… {stages - _STAGES:,} more"
-        yield text_line(0.0, _PASSES_TOP + _STAGES // 2 * _PASSES_ROW + _PASSES_ROW / 2.0 + 4.0, between, "m")
+        yield svg.text_line(0.0, _PASSES_TOP + _STAGES // 2 * _PASSES_ROW + _PASSES_ROW / 2.0 + 4.0, between, "m")
 
 
 def _ticks(start: float, end: float, left: float, axis: Axis, bottom: float) -> Iterator[str]:
@@ -282,10 +270,10 @@ def _ticks(start: float, end: float, left: float, axis: Axis, bottom: float) -> 
     last = -axis.width
     for tick in round_steps(start / axis.unit_size, end / axis.unit_size, count):
         x, text = left + (tick * axis.unit_size - start) * axis.scale, f"{tick:.6g}"
-        yield line([(x, _PASSES_TOP), (x, bottom)], "grid")
-        half = width_of(text) / 2.0
+        yield svg.line([(x, _PASSES_TOP), (x, bottom)], "grid")
+        half = svg.width_of(text) / 2.0
         if x - half > last + 6.0 and left - 12.0 <= x - half and x + half <= axis.width:
-            yield text_line(x, bottom + 15.0, text, "m n", "middle")
+            yield svg.text_line(x, bottom + 15.0, text, "m n", "middle")
             last = x + half
 
 
@@ -295,7 +283,7 @@ def _gap_mark(x: float, bottom: float, gap: str) -> Iterator[str]:
         yield from limit_line(side, (_PASSES_TOP, bottom))
     middle = x + _GAP / 2.0
     yield above(middle, gap, 12.0)
-    yield text_line(middle, (_PASSES_TOP + bottom) / 2.0 + 4.0, "…", "t", "middle")
+    yield svg.text_line(middle, (_PASSES_TOP + bottom) / 2.0 + 4.0, "…", "t", "middle")
 
 
 def _piece(marks: tuple[Sequence[Block], Tips], rows: dict[int, int], piece: tuple[float, float], left: float, axis: Axis) -> Iterator[str]:
@@ -311,10 +299,10 @@ def _piece(marks: tuple[Sequence[Block], Tips], rows: dict[int, int], piece: tup
         height = lane_height * block.height
         y = _PASSES_TOP + rows[block.stage] * _PASSES_ROW + 3.0 + (block.lane % 2) * (_LANE + 1.0) + (lane_height - height) / 2.0
         _joined(shapes[block.kind, block.stage], (x, y, width, height))
-        if block.label and width_of(block.label, 9.0) + 3.0 <= width:
-            labels.append(text_line(x + width / 2.0, y + height / 2.0 + 3.4, block.label, "on", "middle", 9.0))
+        if block.label and svg.width_of(block.label, 9.0) + 3.0 <= width:
+            labels.append(svg.text_line(x + width / 2.0, y + height / 2.0 + 3.4, block.label, "on", "middle", 9.0))
     for kind, stage in shapes:  # what follows the passes comes last, and lies above them
-        for thin, looks in ((False, f"{hue(kind)} cut fine"), (True, hue(kind))):
+        for thin, looks in ((False, f"{svg.hue(kind)} cut fine"), (True, svg.hue(kind))):
             if some := [shape for shape in shapes[kind, stage] if (shape[2] < _THIN) == thin]:
-                yield boxes(some, looks, tips.get((stage, kind), ""))
+                yield svg.boxes(some, looks, tips.get((stage, kind), ""))
     yield from labels

@@ -8,23 +8,8 @@ from math import ceil, floor, inf, log10
 from typing import Final
 
 from crossopt.crossflow.records import dataclass
+from crossopt.reports.drawing import svg
 from crossopt.reports.drawing.axes import Frame, Point, Scale, ends_of, names_below, round_steps, stairs, tenfold_steps, upright
-from crossopt.reports.drawing.svg import (
-    Titles,
-    beside,
-    box,
-    dot,
-    fitted,
-    hue,
-    line,
-    picture,
-    shortened,
-    spot,
-    spread,
-    text_line,
-    widest,
-    width_of,
-)
 
 _LEFT, _TOP, _TALL = 76.0, 22.0, 300.0
 """Where the frames of all but lines and ranges begin, and how high those of pairs are."""
@@ -42,11 +27,11 @@ class Steps:
     points: tuple[Point, ...]
 
 
-def steps(titles: Titles, series: Sequence[Steps], until: float, axes: tuple[str, str]) -> str:
+def steps(titles: svg.Titles, series: Sequence[Steps], until: float, axes: tuple[str, str]) -> str:
     """Values that hold until the next one, each series with a line of its own and its name at the end; `axes` are across and upward."""
     ends = ends_of([value for curve in series for _, value in curve.points], 0.06, 0.01)
-    named = [shortened(curve.label, titles.width / 3.0) for curve in series]
-    side = widest(named) + 14.0
+    named = [svg.shortened(curve.label, titles.width / 3.0) for curve in series]
+    side = svg.widest(named) + 14.0
     frame = Frame(Scale(0.0, until, _LEFT, titles.width - _LEFT - side), Scale(*ends, _TOP, _LOW, upward=True))
     upward, across = frame.named(axes)
     body = [upward]
@@ -56,18 +41,18 @@ def steps(titles: Titles, series: Sequence[Steps], until: float, axes: tuple[str
     body.append(across)
     ways = [[*stairs([frame.at(point) for point in curve.points]), (frame.across.end, frame.y(curve.points[-1][1]))] for curve in series]
     order = sorted(range(len(series)), key=lambda index: -series[index].points[-1][1])
-    for index, y in zip(order, spread([ways[index][-1][1] for index in order], 16.0, _TOP, frame.upward.end), strict=True):
-        body.append(line(ways[index], f"step {hue(index)}-line{' dashed' if index else ''}"))
+    for index, y in zip(order, svg.spread([ways[index][-1][1] for index in order], 16.0, _TOP, frame.upward.end), strict=True):
+        body.append(svg.line(ways[index], f"step {svg.hue(index)}-line{' dashed' if index else ''}"))
         value = series[index].points[-1][1]
-        body.append(dot(*ways[index][-1], 3.5, hue(index), f"{series[index].label}: {value:.7g}"))
-        body.append(text_line(frame.across.end + 8.0, y + 4.0, named[index]))
-    return picture(titles, frame.height, body)
+        body.append(svg.dot(*ways[index][-1], 3.5, svg.hue(index), f"{series[index].label}: {value:.7g}"))
+        body.append(svg.text_line(frame.across.end + 8.0, y + 4.0, named[index]))
+    return svg.picture(titles, frame.height, body)
 
 
 # --- pairs of figures ----------------------------------------------------------------------------------------------------------------
 
 
-def points(titles: Titles, pairs: Sequence[Point], axes: tuple[str, str]) -> str:
+def points(titles: svg.Titles, pairs: Sequence[Point], axes: tuple[str, str]) -> str:
     """Points of a front, numbered from 1 where there is room, and the corner lines beyond which designs are worse than one of them."""
     right, top = (ends_of([pair[side] for pair in pairs], 0.06, 0.05) for side in (0, 1))
     frame = Frame(Scale(*right, _LEFT, titles.width - _LEFT - 24.0), Scale(*top, _TOP, _TALL, upward=True))
@@ -77,12 +62,12 @@ def points(titles: Titles, pairs: Sequence[Point], axes: tuple[str, str]) -> str
     for tick in round_steps(*right, _ticks(titles)):
         body += frame.column(tick, f"{tick:.6g}")
     places = [frame.at(pair) for pair in pairs]
-    body.append(line(stairs(places), "step k0-line dashed"))
+    body.append(svg.line(stairs(places), "step k0-line dashed"))
     tips = [f"{number}: {axes[0]} {first:.6g}, {axes[1]} {second:.6g}" for number, (first, second) in enumerate(pairs, 1)]
-    return picture(titles, frame.height, [*body, *_numbered(places, tips)])
+    return svg.picture(titles, frame.height, [*body, *_numbered(places, tips)])
 
 
-def _ticks(titles: Titles) -> int:
+def _ticks(titles: svg.Titles) -> int:
     """About how many stand across."""
     return 3 if titles.narrow else 6
 
@@ -92,14 +77,14 @@ def _numbered(places: Sequence[Point], tips: Sequence[str]) -> Iterator[str]:
     last: Point | None = None
     for number, ((x, y), tip) in enumerate(zip(places, tips, strict=True), 1):
         if last and abs(x - last[0]) < 20.0 and abs(y - last[1]) < 20.0:
-            yield dot(x, y, 4.0, "k0 cut", tip)
+            yield svg.dot(x, y, 4.0, "k0 cut", tip)
             continue
-        yield dot(x, y, 10.0, "k0 cut", tip)
-        yield text_line(x, y + 4.0, str(number), "on", "middle")
+        yield svg.dot(x, y, 10.0, "k0 cut", tip)
+        yield svg.text_line(x, y + 4.0, str(number), "on", "middle")
         last = (x, y)
 
 
-def parity(titles: Titles, pairs: Sequence[Point], answer: tuple[float, float, str], axes: tuple[str, str]) -> str:
+def parity(titles: svg.Titles, pairs: Sequence[Point], answer: tuple[float, float, str], axes: tuple[str, str]) -> str:
     """Two figures of the same things against each other, with the line on which they are equal: pairs as hollow marks and one of them
     as a full one with its name; `axes` are across and upward."""
     ends = ends_of([value for pair in (*pairs, answer[:2]) for value in pair], 0.05, 0.05)
@@ -107,13 +92,13 @@ def parity(titles: Titles, pairs: Sequence[Point], answer: tuple[float, float, s
     body = frame.named(axes)
     for tick in round_steps(*ends, _ticks(titles)):
         body += [*frame.row(tick, f"{tick:.6g}"), *frame.column(tick, f"{tick:.6g}")]
-    body.append(line([frame.at((end, end)) for end in ends], "mark"))
-    body += [dot(*frame.at(pair), 3.0, "hollow") for pair in pairs]
-    (x, y), wide = frame.at(answer[:2]), widest(answer[2:])
-    body.append(dot(x, y, 5.0, "k1 cut"))
+    body.append(svg.line([frame.at((end, end)) for end in ends], "mark"))
+    body += [svg.dot(*frame.at(pair), 3.0, "hollow") for pair in pairs]
+    (x, y), wide = frame.at(answer[:2]), svg.widest(answer[2:])
+    body.append(svg.dot(x, y, 5.0, "k1 cut"))
     side = x + 10.0 if x + 14.0 + wide < titles.width else x - 10.0 - wide
-    body.append(text_line(side, min(y + 20.0, frame.upward.end - 4.0), answer[2], "t"))
-    return picture(titles, frame.height, body)
+    body.append(svg.text_line(side, min(y + 20.0, frame.upward.end - 4.0), answer[2], "t"))
+    return svg.picture(titles, frame.height, body)
 
 
 # --- lines over named places ---------------------------------------------------------------------------------------------------------
@@ -134,11 +119,11 @@ class Line:
     rings: tuple[bool, ...]
 
 
-def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tuple[str, str], ends: Point) -> str:
+def lines(titles: svg.Titles, names: Sequence[str], series: Sequence[Line], axes: tuple[str, str], ends: Point) -> str:
     """A line for each, with a shape and a name of its own, and rings round places that stand out, on an axis between two ends where equal
     steps are equal factors; `axes` are across and upward. Places that are no quantities, such as devices, have marks without a line."""
-    named = [shortened(curve.label, titles.width / 3.0) for curve in series]
-    room = titles.width - _AXIS - (widest(named) + 26.0)
+    named = [svg.shortened(curve.label, titles.width / 3.0) for curve in series]
+    room = titles.width - _AXIS - (svg.widest(named) + 26.0)
     step, low, high = room / len(names), log10(ends[0] * 0.94), log10(ends[1] * 1.06)
     frame = Frame(Scale(0.0, len(names), _AXIS, room), Scale(low, high, _UNDER, _HIGH, upward=True, tenfold=True))
     few = ceil(high) - floor(low) < 4
@@ -154,35 +139,35 @@ def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tu
         body += _curve(index, ways, curve.rings, tips, joined=all(map(_SCALED.match, names)))
     found = [[value for value in curve.values if value is not None] for curve in series]
     ended = [(index, frame.y(values[-1])) for index, values in enumerate(found) if values]
-    for number, y in beside([y for _, y in ended], 16.0, _UNDER, frame.upward.end):
+    for number, y in svg.beside([y for _, y in ended], 16.0, _UNDER, frame.upward.end):
         index = ended[number][0]
-        body += [_shape(index, frame.across.end + 8.0, y), text_line(frame.across.end + 18.0, y + 4.0, named[index])]
-    return picture(titles, frame.height, body)
+        body += [_shape(index, frame.across.end + 8.0, y), svg.text_line(frame.across.end + 18.0, y + 4.0, named[index])]
+    return svg.picture(titles, frame.height, body)
 
 
 def _curve(index: int, ways: Sequence[Point | None], rings: Sequence[bool], tips: Sequence[str], *, joined: bool) -> Iterator[str]:
     """The line where it is whole and joins quantities, and its marks."""
     for before, after in pairwise(ways) if joined else ():
         if before is not None and after is not None:
-            yield line([before, after], f"step {hue(index)}-line{' dashed' if index % 2 else ''}")
+            yield svg.line([before, after], f"step {svg.hue(index)}-line{' dashed' if index % 2 else ''}")
     for way, ring, tip in zip(ways, rings, tips, strict=True):
         if way is not None:
             yield _shape(index, *way)
-            yield dot(*way, _RING, "mark" if ring else "none", tip)
+            yield svg.dot(*way, _RING, "mark" if ring else "none", tip)
 
 
 def _shape(index: int, x: float, y: float) -> str:
     """Disc, square, triangle and diamond in turn."""
-    kind = f"{hue(index)} cut"
+    kind = f"{svg.hue(index)} cut"
     match index % 4:
         case 0:
-            return dot(x, y, 4.5, kind)
+            return svg.dot(x, y, 4.5, kind)
         case 1:
-            return spot(x, y, 4.0, kind, square=True)
+            return svg.spot(x, y, 4.0, kind, square=True)
         case 2:
-            return line([(x, y - 5.5), (x + 5.5, y + 4.0), (x - 5.5, y + 4.0)], kind)
+            return svg.line([(x, y - 5.5), (x + 5.5, y + 4.0), (x - 5.5, y + 4.0)], kind)
         case _:
-            return line([(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)], kind)
+            return svg.line([(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)], kind)
 
 
 # --- ranges --------------------------------------------------------------------------------------------------------------------------
@@ -211,26 +196,26 @@ class Row:
     shown: str
 
 
-def ranges(titles: Titles, rows: Sequence[Row], axis: str, tenfold: bool) -> str:
+def ranges(titles: svg.Titles, rows: Sequence[Row], axis: str, tenfold: bool) -> str:
     """Rows of marks with lines through them as wide as their ranges, and words beside them, on one axis from zero or one where each step
     is tenfold; what never came stands beyond its end as a cross. An axis from zero that reaches far is wider near zero."""
     ends = [value for row in rows for mark in row.marks for value in (mark.middle, mark.least, mark.most) if value < inf]
-    label = 0.0 if titles.narrow else min(widest(row.label for row in rows if row.marks) + 14.0, _LABEL)
-    side, high = (0.0, _TALL_ROW) if titles.narrow else (widest(row.shown for row in rows) + 26.0, _ROW)
+    label = 0.0 if titles.narrow else min(svg.widest(row.label for row in rows if row.marks) + 14.0, _LABEL)
+    side, high = (0.0, _TALL_ROW) if titles.narrow else (svg.widest(row.shown for row in rows) + 26.0, _ROW)
     scale = _scale(ends, label + _INSIDE, titles.width - label - side - _INSIDE - 24.0, tenfold)
     bottom = 20.0 + high * len(rows)
-    body = [text_line(label, 11.0, f"{axis}, wider near zero" if scale.plus else axis, "m")]
+    body = [svg.text_line(label, 11.0, f"{axis}, wider near zero" if scale.plus else axis, "m")]
     for tick in _steps(scale, titles):
         body += upright(scale.at(tick), (18.0, bottom), f"{tick:.6g}", 15.0)
     for index, row in enumerate(rows):
         y = 20.0 + high * (index + 0.5)
-        named = (y - 6.0, titles.width - width_of(row.shown) - 10.0) if titles.narrow else (y + 4.0, label - 10.0)
-        text, kind = (shortened(row.label, named[1]), "t") if row.marks else (fitted(row.label, titles.width), "t b")
-        body.append(text_line(0.0, named[0], text, kind))
+        named = (y - 6.0, titles.width - svg.width_of(row.shown) - 10.0) if titles.narrow else (y + 4.0, label - 10.0)
+        text, kind = (svg.shortened(row.label, named[1]), "t") if row.marks else (svg.fitted(row.label, titles.width), "t b")
+        body.append(svg.text_line(0.0, named[0], text, kind))
         for number, mark in enumerate(row.marks):
             body += _ranged(scale, mark, y + (high - _ROW) / 2.0, number, f"{row.label}: {row.shown}")
-        body.append(text_line(titles.width - 3.0, named[0], row.shown, "t n", "end"))
-    return picture(titles, bottom + 22.0, body)
+        body.append(svg.text_line(titles.width - 3.0, named[0], row.shown, "t n", "end"))
+    return svg.picture(titles, bottom + 22.0, body)
 
 
 def _scale(ends: Sequence[float], left: float, room: float, tenfold: bool) -> Scale:
@@ -242,7 +227,7 @@ def _scale(ends: Sequence[float], left: float, room: float, tenfold: bool) -> Sc
     return Scale(low, max(high, low + 1), left, room, tenfold=True)
 
 
-def _steps(scale: Scale, titles: Titles) -> list[float]:
+def _steps(scale: Scale, titles: svg.Titles) -> list[float]:
     """Ticks; where there is a place for zero, it and a third and all of each power of ten."""
     if scale.plus:
         return [0.0, *tenfold_steps(0.0, scale.high, (1.0, 3.0))]
@@ -254,12 +239,12 @@ def _ranged(scale: Scale, mark: Mark, y: float, number: int, tip: str) -> Iterat
     end, least = scale.end + 10.0, 10.0**scale.low - scale.plus if scale.tenfold else scale.low
     x, first, last = (scale.at(max(value, least)) if value < inf else end for value in (mark.middle, mark.least, mark.most))
     if last > first:
-        yield line([(first, y), (last, y)], f"step k{number}-line")
+        yield svg.line([(first, y), (last, y)], f"step k{number}-line")
     if x == end:
-        yield line([(x - 4.0, y - 4.0), (x + 4.0, y + 4.0)], f"step k{number}-line")
-        yield line([(x - 4.0, y + 4.0), (x + 4.0, y - 4.0)], f"step k{number}-line")
+        yield svg.line([(x - 4.0, y - 4.0), (x + 4.0, y + 4.0)], f"step k{number}-line")
+        yield svg.line([(x - 4.0, y + 4.0), (x + 4.0, y - 4.0)], f"step k{number}-line")
     else:
-        yield spot(x, y, 4.5, f"k{number} cut", square=number > 0, tip=tip)
+        yield svg.spot(x, y, 4.5, f"k{number} cut", square=number > 0, tip=tip)
 
 
 # --- a scatter plot of its own -------------------------------------------------------------------------------------------------------
@@ -387,7 +372,7 @@ class Pair:
     tip: str
 
 
-def parity_plot(titles: Titles, pairs: Sequence[Pair], band: float, axes: tuple[str, str]) -> str:
+def parity_plot(titles: svg.Titles, pairs: Sequence[Pair], band: float, axes: tuple[str, str]) -> str:
     """The picture; `band` is a share of the figure across, and `axes` are across and upward."""
     values = [value for pair in pairs for value in (pair.across, pair.upward)]
     low, high = log10(min(values) / _MARGIN), log10(max(values) * _MARGIN)
@@ -398,17 +383,17 @@ def parity_plot(titles: Titles, pairs: Sequence[Pair], band: float, axes: tuple[
     for tick in tenfold_steps(low, high, factors, 8):
         body += [*frame.row(tick, f"{tick:g}"), *frame.column(tick, f"{tick:g}")]
     ends = (10.0**low, 10.0**high)
-    body += [line([frame.at((end, end)) for end in ends], "mark"), *_band(frame, ends, band)]
+    body += [svg.line([frame.at((end, end)) for end in ends], "mark"), *_band(frame, ends, band)]
     for pair in pairs:
-        body.append(spot(*frame.at((pair.across, pair.upward)), 3.5, f"{hue(pair.colour)} cut fine", pair.square, pair.tip))
-    return picture(titles, frame.height, body)
+        body.append(svg.spot(*frame.at((pair.across, pair.upward)), 3.5, f"{svg.hue(pair.colour)} cut fine", pair.square, pair.tip))
+    return svg.picture(titles, frame.height, body)
 
 
 def _band(frame: Frame, ends: tuple[float, float], band: float) -> Iterator[str]:
     """The lines on which one figure is so much more or less than the other, as far as the frame goes."""
     low, high = ends
-    yield line([frame.at((low, low * (1.0 + band))), frame.at((high / (1.0 + band), high))], "branch")
-    yield line([frame.at((low / (1.0 - band), low)), frame.at((high, high * (1.0 - band)))], "branch")
+    yield svg.line([frame.at((low, low * (1.0 + band))), frame.at((high / (1.0 + band), high))], "branch")
+    yield svg.line([frame.at((low / (1.0 - band), low)), frame.at((high, high * (1.0 - band)))], "branch")
 
 
 # A tornado: for each thing that may differ how far a figure moves to either side, the one that moves it most on top.
@@ -435,34 +420,39 @@ class Swing:
     tips: tuple[Tip, Tip]
 
 
-def tornado(titles: Titles, swings: Sequence[Swing], centre: float, axis: str) -> str:
+def tornado(titles: svg.Titles, swings: Sequence[Swing], centre: float, axis: str) -> str:
     """Bars around the centre with a mark at each tip, and words beside them. A tip that is nowhere is told at the end of the row."""
     known = [tip.value for swing in swings for tip in swing.tips if tip.value is not None]
     low, high = min([centre, *known]), max([centre, *known])
-    label = 0.0 if titles.narrow else min(widest(swing.label for swing in swings) + 12.0, _NAMES)
+    label = 0.0 if titles.narrow else min(svg.widest(swing.label for swing in swings) + 12.0, _NAMES)
     row = _TORNADO_TALL_ROW if titles.narrow else _TORNADO_ROW
-    room = [widest(tip.shown for swing in swings for tip in swing.tips) + 14.0] * 2
+    room = [svg.widest(tip.shown for swing in swings for tip in swing.tips) + 14.0] * 2
     left, right = label + room[0], titles.width - room[1]
     scale = (right - left) / (high - low) if high > low else 0.0
     bottom = _TORNADO_TOP + row * len(swings)
-    body = [text_line(0.0 if titles.narrow else left, 11.0, axis, "m")]
+    body = [svg.text_line(0.0 if titles.narrow else left, 11.0, axis, "m")]
     for tick in round_steps(low, high, 2 if titles.narrow else 4) if high > low else ():
         body += upright(left + (tick - low) * scale, (_TORNADO_TOP - 4.0, bottom), f"{tick:g}", 15.0)
     for index, swing in enumerate(swings):
         y, room_of_name = _TORNADO_TOP + row * index, titles.width if titles.narrow else label - 8.0
-        body.append(text_line(0.0, y + (9.0 if titles.narrow else 19.0), shortened(swing.label, room_of_name)))
+        body.append(svg.text_line(0.0, y + (9.0 if titles.narrow else 19.0), svg.shortened(swing.label, room_of_name)))
         body += _row(swing, centre, y + row - _TORNADO_ROW, lambda value: left + (value - low) * scale)
     at = left + (centre - low) * scale
-    body += [line([(at, _TORNADO_TOP - 6.0), (at, bottom)], "mark"), text_line(at, _TORNADO_TOP - 10.0, "as stated", "t b", "middle")]
-    return picture(titles, bottom + 22.0, body)
+    body += [
+        svg.line([(at, _TORNADO_TOP - 6.0), (at, bottom)], "mark"),
+        svg.text_line(at, _TORNADO_TOP - 10.0, "as stated", "t b", "middle"),
+    ]
+    return svg.picture(titles, bottom + 22.0, body)
 
 
 def _row(swing: Swing, centre: float, y: float, at: Callable[[float], float]) -> Iterator[str]:
     there = [(at(tip.value), tip.square) for tip in swing.tips if tip.value is not None]
     ends = [at(centre), *(x for x, _ in there)]
-    yield box(min(ends), y + 7.0, max(ends) - min(ends), 16.0, "k0", 2.0, f"{swing.label}: {swing.tips[0].shown}, {swing.tips[1].shown}")
+    yield svg.box(
+        min(ends), y + 7.0, max(ends) - min(ends), 16.0, "k0", 2.0, f"{swing.label}: {swing.tips[0].shown}, {swing.tips[1].shown}"
+    )
     for x, square in there:
-        yield spot(x, y + 15.0, 4.5, "k1", square)
+        yield svg.spot(x, y + 15.0, 4.5, "k1", square)
     lower, upper = sorted(swing.tips, key=lambda tip: float("inf") if tip.value is None else tip.value)
-    yield text_line(min(ends) - 8.0, y + 19.0, lower.shown, "t n", "end")
-    yield text_line(max(ends) + 8.0, y + 19.0, upper.shown, "t n")
+    yield svg.text_line(min(ends) - 8.0, y + 19.0, lower.shown, "t n", "end")
+    yield svg.text_line(max(ends) + 8.0, y + 19.0, upper.shown, "t n")

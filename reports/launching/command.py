@@ -24,26 +24,7 @@ from crossopt.instances.kinds import KINDS, holds_result, kind_of_file, question
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_again
 from crossopt.instances.traces.graph_file import Trace, document_of, is_graph, read_trace
-from crossopt.reports.arguments import (
-    ANONYMOUS,
-    CERTIFICATE,
-    CHAKRA,
-    COPIES,
-    DRAWN,
-    GRAPH,
-    MODELS,
-    PLACEMENTS,
-    POLICY,
-    QUANTISED,
-    REPLICAS,
-    SCHEDULE,
-    SERVERS,
-    SHARDS,
-    STACKS,
-    TRACE,
-    VIPR,
-    WRITTEN,
-)
+from crossopt.reports import arguments
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import ANSWERED, check_target, code_of, seconds_of, usage
 from crossopt.reports.facts.schedule import Step, step_of
@@ -186,36 +167,36 @@ TRACED = ("pipedream", "piper", "chain")
 
 def export(options: Namespace) -> int:
     """Write it, or print it; the exit code."""
-    if not (options.stack in (TRACE, *COPIES) and is_graph(options.file)):
+    if not (options.stack in (arguments.TRACE, *arguments.COPIES) and is_graph(options.file)):
         _refuse(options)
-    if options.stack in MODELS:
+    if options.stack in arguments.MODELS:
         from crossopt.reports.commands.export import export_model  # noqa: PLC0415
 
         return code_of(export_model(question_path(options.file), options, seconds_of(options.time_limit)), unproved=False)
-    if options.stack in (TRACE, GRAPH):
-        (export_trace if options.stack == TRACE else export_graph)(options.file, options.out)
-    elif options.stack in COPIES:
+    if options.stack in (arguments.TRACE, arguments.GRAPH):
+        (export_trace if options.stack == arguments.TRACE else export_graph)(options.file, options.out)
+    elif options.stack in arguments.COPIES:
         export_copy(options, read_trace(options.file) if is_graph(options.file) else _graph_of_result(options.file))
-    elif options.stack in PLACEMENTS:
+    elif options.stack in arguments.PLACEMENTS:
         from crossopt.reports.commands.export import export_placement  # noqa: PLC0415
 
         _put(export_placement(options.file, options.stack), options.out)
-    elif options.stack in QUANTISED:
+    elif options.stack in arguments.QUANTISED:
         from crossopt.reports.commands.export import export_strategies  # noqa: PLC0415
 
         export_strategies(options.file, options.stack, options.out)
-    elif options.stack in SERVERS or (options.stack == REPLICAS and kind_of(options.file) == "serving"):
+    elif options.stack in arguments.SERVERS or (options.stack == arguments.REPLICAS and kind_of(options.file) == "serving"):
         from crossopt.reports.commands.serving import export_flags  # noqa: PLC0415
 
         _put(export_flags(options.file, options.stack), options.out)
-    elif options.stack in (REPLICAS, SHARDS, SCHEDULE, POLICY):
+    elif options.stack in (arguments.REPLICAS, arguments.SHARDS, arguments.SCHEDULE, arguments.POLICY):
         from crossopt.reports.commands.export import export_parts  # noqa: PLC0415
 
         export_parts(options.file, options.stack, options.out)
-    elif options.stack in (CERTIFICATE, VIPR):
+    elif options.stack in (arguments.CERTIFICATE, arguments.VIPR):
         from crossopt.reports.commands.export import export_certificate, export_vipr  # noqa: PLC0415
 
-        (export_certificate if options.stack == CERTIFICATE else export_vipr)(options.file, options.out)
+        (export_certificate if options.stack == arguments.CERTIFICATE else export_vipr)(options.file, options.out)
     else:
         _export_plan(options)
     return ANSWERED
@@ -230,7 +211,7 @@ def _export_plan(options: Namespace) -> None:
         instance, chosen = plan_of(options)
     except ValueError as error:
         usage(str(error))
-    if options.stack == CHAKRA:
+    if options.stack == arguments.CHAKRA:
         from crossopt.reports.launching.chakra import export_chakra  # noqa: PLC0415
 
         export_chakra(options, instance, chosen)
@@ -255,22 +236,22 @@ def _put(text: str, out: Path | None) -> None:
 
 def _refuse(options: Namespace) -> None:
     """Say so where a result is of a family whose answers are not written in this form."""
-    form = options.stack or "megatron"
-    if options.job is not None and form not in STACKS:
-        usage(f"--job: a job runs a training stack, and --as {form} is none (take --as {', '.join(STACKS[:-1])} or {STACKS[-1]})")
+    form, stacks = options.stack or "megatron", f"{', '.join(arguments.STACKS[:-1])} or {arguments.STACKS[-1]}"
+    if options.job is not None and form not in arguments.STACKS:
+        usage(f"--job: a job runs a training stack, and --as {form} is none (take --as {stacks})")
     saved = holds_result(options.file)
     kind = kind_of(options.file) if saved else kind_of_file(question_path(options.file))
-    if options.stack == VIPR and not saved and (options.file.exists() or not options.file.suffix):
-        usage(f"--as {VIPR}: {options.file} is no saved result, and only a result has a proof (solve FILE --out RESULT.json)")
+    if options.stack == arguments.VIPR and not saved and (options.file.exists() or not options.file.suffix):
+        usage(f"--as {arguments.VIPR}: {options.file} is no saved result, and only a result has a proof (solve FILE --out RESULT.json)")
     if kind is None and is_graph(options.file):
-        usage(f"--as {form}: {options.file} is a graph of a trace (take --as {TRACE} or {' or '.join(COPIES)})")
+        usage(f"--as {form}: {options.file} is a graph of a trace (take --as {arguments.TRACE} or {' or '.join(arguments.COPIES)})")
     if kind is None and saved and (foreign_kind := _authors_kind(options.file)) is not None:
         what = f"this is a file of its authors that asks about {KINDS[foreign_kind].about}, and no result"
         take = "export works from a question about joint designs, in YAML, and from its saved result"
         first = f"`crossopt solve {options.file} --out RESULT.json`, then export RESULT.json"
         remedy = (
             first
-            if foreign_kind == "placement" and options.stack in PLACEMENTS
+            if foreign_kind == "placement" and options.stack in arguments.PLACEMENTS
             else f"{take}; `crossopt solve {options.file}` answers this one"
         )
         usage(f"--as {form}: {options.file}: {what} ({remedy})")
@@ -278,25 +259,25 @@ def _refuse(options: Namespace) -> None:
         several = {"front": "a front of several designs, and one is needed", "constants": "about constants, with a design at each end"}
         what = several.get(kind, "a relaxation, which is no design")
         usage(f"--as {form}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
-    others = (*PLACEMENTS, *QUANTISED, *SERVERS, *COPIES, *WRITTEN, GRAPH)
+    others = (*arguments.PLACEMENTS, *arguments.QUANTISED, *arguments.SERVERS, *arguments.COPIES, *arguments.WRITTEN, arguments.GRAPH)
     if saved and kind == "codesign" and options.stack in others:
-        usage(f"--as {form}: {options.file} is about a joint design (take --as {', '.join(STACKS[:-1])} or {STACKS[-1]} for its plan)")
+        usage(f"--as {form}: {options.file} is about a joint design (take --as {stacks} for its plan)")
     own = {
-        "placement": (*PLACEMENTS, TRACE),
-        "layers": QUANTISED,
-        "instances": (REPLICAS,),
-        "fleet": (REPLICAS,),
-        "pipelines": (REPLICAS,),
-        "embeddings": (SHARDS,),
-        "accelerator": (SHARDS,),
-        "memory": (SCHEDULE, POLICY),
-        "serving": (*SERVERS, REPLICAS),
-        "sharding": (CERTIFICATE,),
-        "what-if": (GRAPH, *COPIES),
-        "benchmark": (GRAPH, *COPIES),
+        "placement": (*arguments.PLACEMENTS, arguments.TRACE),
+        "layers": arguments.QUANTISED,
+        "instances": (arguments.REPLICAS,),
+        "fleet": (arguments.REPLICAS,),
+        "pipelines": (arguments.REPLICAS,),
+        "embeddings": (arguments.SHARDS,),
+        "accelerator": (arguments.SHARDS,),
+        "memory": (arguments.SCHEDULE, arguments.POLICY),
+        "serving": (*arguments.SERVERS, arguments.REPLICAS),
+        "sharding": (arguments.CERTIFICATE,),
+        "what-if": (arguments.GRAPH, *arguments.COPIES),
+        "benchmark": (arguments.GRAPH, *arguments.COPIES),
     }
-    forms = own.get(str(kind), (TRACE,) if kind in TRACED else ())
-    proved = options.stack == VIPR and kind in KINDS and bool(KINDS[kind].family)
+    forms = own.get(str(kind), (arguments.TRACE,) if kind in TRACED else ())
+    proved = options.stack == arguments.VIPR and kind in KINDS and bool(KINDS[kind].family)
     if kind in KINDS and kind != "codesign" and options.stack not in forms and not proved:
         other = f"take --as {' or '.join(forms)}" if forms else "the result itself is JSON" if saved else "solve it, its result is JSON"
         asked = f"--job {options.job}" if options.job is not None and options.stack is None else f"--as {form}"
@@ -321,18 +302,18 @@ def export_copy(options: Namespace, trace: Trace) -> None:
     """Write the copy in the form asked for, and the key to its names where a file for that is given."""
     for target in (options.out, options.key):
         check_target(target)
-    if options.stack not in (ANONYMOUS, DRAWN):
+    if options.stack not in (arguments.ANONYMOUS, arguments.DRAWN):
         _put(script_of(trace), options.out)
         return
     hidden, key = anonymous(trace.graph)
     source = "a trace without names"
-    if options.stack == DRAWN:
+    if options.stack == arguments.DRAWN:
         drawn = random_like(hidden, options.seed)
         hidden = drawn.graph
         source = f"drawn from the statistics of {drawn.phases:,} phase{'s' * (drawn.phases != 1)} of a trace (seed {options.seed})"
         changes = f"span {drawn.span:+.2%}, time with a device busy {drawn.busy:+.2%}, bytes and FLOPs as in the trace"
         sys.stderr.write(f"{source}: {changes}\n")
-    span = replay(hidden).span if trace.span and options.stack == DRAWN else trace.span
+    span = replay(hidden).span if trace.span and options.stack == arguments.DRAWN else trace.span
     _put(json.dumps(document_of(Trace(hidden, source, span, trace.assumed))) + "\n", options.out)
     if options.key is not None:
         write_atomically(options.key, json.dumps(key, indent=1) + "\n")

@@ -13,16 +13,7 @@ from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, floo
 from crossopt.reports.sheets.serving_views import USES, sections_of
 from crossopt.reports.sheets.sheet import Pairs, Section, Sheet, answer_sheet, baselines_in, baselines_text
 from crossopt.solvers.answer import Result
-from crossopt.solvers.serving.judge import (
-    Copies,
-    ServingFigures,
-    ServingPlan,
-    brief_shape_text,
-    needed_units,
-    saturated,
-    shape_text,
-    units_of_copy,
-)
+from crossopt.solvers.serving import judge
 from crossopt.solvers.serving.replay import (
     Replayed,
     easier_replayed,
@@ -50,7 +41,7 @@ _SENTENCES = {
 }
 
 
-def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]) -> Sheet:
+def sheet(question: ServingQuestion, result: Result[judge.ServingPlan, judge.ServingFigures]) -> Sheet:
     """What is shown."""
     plan, said = result.answer, result.details
     free = question.chip
@@ -103,12 +94,12 @@ def _launched(question: ServingQuestion) -> str:
     return "vllm" if question.file.engine == "eager" else question.file.engine
 
 
-def copies_text(copies: Copies) -> str:
+def copies_text(copies: judge.Copies) -> str:
     """Workers of one shape in a few words."""
-    return f"{copies.count:,} x {shape_text(copies.shape)}"
+    return f"{copies.count:,} x {judge.shape_text(copies.shape)}"
 
 
-def _answer(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[tuple[str, str], ...]:
+def _answer(question: ServingQuestion, plan: judge.ServingPlan, said: judge.ServingFigures) -> tuple[tuple[str, str], ...]:
     rows = [("" if index else "workers", text) for index, text in enumerate(workers_texts(plan.workers))]
     chips = (("prefill chip" if plan.decode_chip else "chip", plan.chip), ("decode chip", plan.decode_chip))
     rows += [(label, ", ".join(f"{_chosen(name, value)} {_part(name)}" for name, value in own.items())) for label, own in chips if own]
@@ -119,7 +110,7 @@ def _answer(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) 
     return (*rows, ("rate", f"{rate}, {how}, {_devices_text(question, plan, said)}"))
 
 
-def workers_texts(workers: Sequence[Copies]) -> list[str]:
+def workers_texts(workers: Sequence[judge.Copies]) -> list[str]:
     """A line for each shape; what more than two have in common is said once, and the last ones are left to the long answer."""
     if len({copies.shape.device for copies in workers}) == 1 and len(workers) > 2:
         workers = [replace(copies, shape=replace(copies.shape, device="")) for copies in workers]
@@ -160,7 +151,7 @@ def _part(name: str) -> str:
     return name.removesuffix("_area").replace("_", " ")
 
 
-def _devices_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> str:
+def _devices_text(question: ServingQuestion, plan: judge.ServingPlan, said: judge.ServingFigures) -> str:
     """Devices of each kind."""
     if len(question.kinds) < 2:
         return f"{said.devices:,} device{'s' * (said.devices != 1)}"
@@ -170,11 +161,11 @@ def _devices_text(question: ServingQuestion, plan: ServingPlan, said: ServingFig
     return " and ".join(f"{count:,} {name}" for name, count in used.items() if count)
 
 
-def _figures(question: ServingQuestion, said: ServingFigures) -> tuple[tuple[str, str], ...]:
+def _figures(question: ServingQuestion, said: judge.ServingFigures) -> tuple[tuple[str, str], ...]:
     """Both latencies beside their limits, on one line."""
     at = "" if question.level == "mean" else f" at {question.level}"
     at += f"{' and' if at else ' at'} {said.rate:.4g}/s" if question.rate else ""
-    grows = saturated(question, max(said.loads))
+    grows = judge.saturated(question, max(said.loads))
     first = f"TTFT {_beside(said.ttft, question.ttft)}{' + endless queues (limit it)' if grows else ''}"
     return (("latency", f"{first} · TPOT {_beside(said.tpot, question.tpot)}{at}" if said.tpot else f"{first}{at}"),)
 
@@ -189,7 +180,7 @@ _NOTED = ("not started", "beyond", "assumed", "tokens", "uncalibrated")
 """Rows of the short answer that the full one lists with its notes."""
 
 
-def _meaning(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, found: Replayed | None) -> Pairs:
+def _meaning(question: ServingQuestion, plan: judge.ServingPlan, said: judge.ServingFigures, found: Replayed | None) -> Pairs:
     """What the rates mean, what fills the memory, what keeps the next larger batch out, and what must not be overlooked."""
     user = f", {said.tokens_per_user:,.4g} a user" if said.tokens_per_user else ""
     rows = [("tokens", f"{said.tokens_per_device:,.4g}/s a device{user}"), ("money", _money_text(question, said))]
@@ -206,7 +197,7 @@ def _meaning(question: ServingQuestion, plan: ServingPlan, said: ServingFigures,
     return tuple(row for row in rows if row[1])
 
 
-def _money_text(question: ServingQuestion, said: ServingFigures) -> str:
+def _money_text(question: ServingQuestion, said: judge.ServingFigures) -> str:
     """Rent of the plan, and the cost of output tokens at its own rate and at the one that is asked for."""
     if said.cost is None or said.hourly is None:
         return ""
@@ -215,7 +206,7 @@ def _money_text(question: ServingQuestion, said: ServingFigures) -> str:
     return text if rate is None else f"{text}; {said.cost * said.rate / rate:,.4g} at {rate:g}/s"
 
 
-def _beyond_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, found: Replayed) -> str:
+def _beyond_text(question: ServingQuestion, plan: judge.ServingPlan, said: judge.ServingFigures, found: Replayed) -> str:
     """Limits that percentiles of the replay exceed, and a rate at which it keeps them; empty where they exceed none."""
     at, pairs = judged_at(question), (("TTFT", found.first, question.ttft), ("TPOT", found.token, question.tpot))
     level = f"p{percents_of(question)[at]}"
@@ -245,7 +236,7 @@ def _assumed_text(question: ServingQuestion) -> str:
     return f"prompts cached to {cached / prompts:.0%}{f'; {names}, quality not priced' if names else ''}"
 
 
-def _uncalibrated_text(question: ServingQuestion, plan: ServingPlan) -> str:
+def _uncalibrated_text(question: ServingQuestion, plan: judge.ServingPlan) -> str:
     """Devices of which no kernels were measured, and whose price theirs."""
     found: dict[str, str] = {}
     for shape in (copies.shape for copies in plan.workers):
@@ -266,14 +257,14 @@ def _replay_text(question: ServingQuestion, found: Replayed) -> str:
     return f"{levels} at {found.rate:.4g}/s: {', '.join(texts)} ms"
 
 
-def _replayed_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> str:
+def _replayed_text(question: ServingQuestion, plan: judge.ServingPlan, said: judge.ServingFigures) -> str:
     """Fewer devices with which the replay keeps the limits, where the fewest are asked for."""
     if question.file.objective != "devices" or question.level == "mean":
         return ""
     workers = fewest_replayed(question, plan, said)
     devices = sum(copies.count * offer.devices for copies, offer in zip(workers, said.offers, strict=True))
     if (other := easier_replayed(question, devices)) is not None:
-        shapes = " and ".join(f"{copies.count:,} x {brief_shape_text(copies.shape)}" for copies in other[0])
+        shapes = " and ".join(f"{copies.count:,} x {judge.brief_shape_text(copies.shape)}" for copies in other[0])
         return f"{other[1]:,} devices keep the limits, too ({shapes}); not proved"
     numbers = " and ".join(f"{copies.count:,} {copies.shape.role}".removesuffix(" both") for copies in workers)
     return f"{devices:,} devices keep the limits, too ({numbers} workers); not proved" if devices < said.devices else ""
@@ -301,13 +292,13 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.0f}" if seconds >= 0.0995 else f"{seconds * 1e3:.3g}"
 
 
-def _memory_text(question: ServingQuestion, said: ServingFigures) -> str:
+def _memory_text(question: ServingQuestion, said: judge.ServingFigures) -> str:
     """Uses of a device of the fullest worker, which is named where there are several."""
     offer = max(said.offers, key=lambda one: one.memory)
     parts = ", ".join(f"{name} {getattr(offer, name) / _GIB:,.3g}" for name in USES)
     sizes = f"{offer.memory / _GIB:,.3g} of {question.kind_of(offer.shape.device).usable_memory / _GIB:,.3g} GiB"
     roles = {other.shape.role for other in said.offers}
-    which = offer.shape.role if len(roles) == len(said.offers) else brief_shape_text(offer.shape)
+    which = offer.shape.role if len(roles) == len(said.offers) else judge.brief_shape_text(offer.shape)
     if len(said.offers) > 2:
         return f"{sizes} ({which})"
     return f"{sizes}{f' ({which})' if len(said.offers) > 1 else ''}: {parts}"
@@ -320,22 +311,22 @@ _APART = "prefill and decode apart"
 _NEEDLESS = "is possible, and not needed"
 
 
-def _fewer_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> str:
+def _fewer_text(question: ServingQuestion, plan: judge.ServingPlan, said: judge.ServingFigures) -> str:
     """What one worker fewer of each part serves, where that is too little for the rate that is asked for."""
     found = list[str]()
     for copies, offer in zip(plan.workers, said.offers, strict=True):
         shape, fewer = copies.shape, copies.count - 1
         alike = [other.shape.role for other in plan.workers if other.shape.classes == shape.classes]
         pool = of_classes(question, shape.classes.split(JOINT)) if shape.classes else question
-        served = fewer * units_of_copy(pool, offer, fewer) if fewer else 0
-        if alike.count(shape.role) > 1 or served >= needed_units(pool):
+        served = fewer * judge.units_of_copy(pool, offer, fewer) if fewer else 0
+        if alike.count(shape.role) > 1 or served >= judge.needed_units(pool):
             return ""
         part = " ".join(word for word in (shape.role.replace("both", ""), shape.classes) if word)
         found.append(f"{served / UNITS:.4g}/s{f' ({part})' if part else ''}")
     return f"one worker fewer serves {', '.join(found)}"
 
 
-def _binds_text(question: ServingQuestion, said: ServingFigures) -> str:
+def _binds_text(question: ServingQuestion, said: judge.ServingFigures) -> str:
     question = with_network(question, [offer.shape for offer in said.offers])
     binds = [text for offer in said.offers if not (text := binding(question, offer)).endswith(_NEEDLESS)]
     return "; ".join(dict.fromkeys(binds))
@@ -358,7 +349,7 @@ def binding(question: ServingQuestion, offer: Offer) -> str:
     return f"{part}batch {larger} {'serves no more' if after.rate <= offer.rate else _NEEDLESS}"
 
 
-def notes_of(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:
+def notes_of(question: ServingQuestion, result: Result[judge.ServingPlan, judge.ServingFigures]) -> tuple[str, ...]:
     """What a reader has to know before trusting the figures."""
     if question.model is None or result.answer is None:
         return ()
@@ -366,7 +357,7 @@ def notes_of(question: ServingQuestion, result: Result[ServingPlan, ServingFigur
     return (*_of_accuracy(question, result.answer), *_of_queues(question, result), *_of_shapes(question, result.answer), *left)
 
 
-def _of_accuracy(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
+def _of_accuracy(question: ServingQuestion, plan: judge.ServingPlan) -> tuple[str, ...]:
     if _uncalibrated_text(question, plan):
         return ("how far TPOT is off without measured kernels is not known",)
     entry = ENGINES[question.file.engine]
@@ -376,7 +367,7 @@ def _of_accuracy(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...
     return ("no dense run in 4 bits is known" if narrow else entry.dense,)
 
 
-def _of_queues(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:
+def _of_queues(question: ServingQuestion, result: Result[judge.ServingPlan, judge.ServingFigures]) -> tuple[str, ...]:
     """What queues do to latencies."""
     plan, said = result.answer, result.details
     if plan is None or said is None or question.level != "mean":
@@ -387,7 +378,7 @@ def _of_queues(question: ServingQuestion, result: Result[ServingPlan, ServingFig
     return (f"TTFT is without the queue of prefill workers, which are busy {said.rate * UNITS / rate:.0%} (see replay)",)
 
 
-def _of_shapes(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
+def _of_shapes(question: ServingQuestion, plan: judge.ServingPlan) -> tuple[str, ...]:
     model, found = question.model, list[str]()
     if model is None:
         return ()

@@ -12,20 +12,7 @@ import numpy as np
 
 from crossopt.crossflow.accelerator import Chips, chip_area
 from crossopt.crossflow.arrays import Array
-from crossopt.formulation.accelerator.bounds import (
-    NO_CHIPS,
-    NetworkBest,
-    Pricing,
-    Setting,
-    gains,
-    halves,
-    parts_of,
-    refined,
-    screened,
-    set_bound,
-    value_bounds,
-    work_bounds,
-)
+from crossopt.formulation.accelerator import bounds
 from crossopt.formulation.accelerator.model import plan_of, schedule_model, stage_model, sums_of
 from crossopt.formulation.accelerator.schedule import MOST_STATES, Schedule
 from crossopt.formulation.accelerator.stages import Pipelines
@@ -72,7 +59,7 @@ class _Run:
     limits: Limits
     watch: Watch
     began: float
-    pricing: Pricing
+    pricing: bounds.Pricing
     answer: AcceleratorPlan | None = None
     value: float = inf
     first: AcceleratorPlan | None = None
@@ -80,7 +67,7 @@ class _Run:
     cutoff: float = inf
     """The least bound of a chip whose layers have schedules: nothing from there on is looked at."""
 
-    def offer(self, chip: int, bound: float, found: Sequence[NetworkBest]) -> None:
+    def offer(self, chip: int, bound: float, found: Sequence[bounds.NetworkBest]) -> None:
         """Keep a plan if it is better."""
         if any(not best.plan.stages for best in found):
             return
@@ -105,7 +92,7 @@ class _Run:
 
 def certified(question: AcceleratorQuestion, limits: Limits, watch: Watch) -> SearchOutcome[AcceleratorPlan]:
     """The best chip and plan: sets of chips are split until those with the least bound are chips with schedules."""
-    run = _Run(question, limits, watch, monotonic(), Pricing(question, MOST_STATES))
+    run = _Run(question, limits, watch, monotonic(), bounds.Pricing(question, MOST_STATES))
     bound, notes = _searched(run), tuple(question.equal_layers)
     if run.answer is None and bound == inf:
         return SearchOutcome(None, inf, RecomputableBound(BY_SETS), "certified", reasons=reasons(run.pricing), notes=notes)
@@ -128,53 +115,53 @@ def _searched(run: _Run) -> float:
     pricing = run.pricing
     if not run.is_over and pricing.count:
         first = _first(pricing)
-        run.offer(first, *refined(pricing, first, inf))
+        run.offer(first, *bounds.refined(pricing, first, inf))
         run.first = run.answer
         if np.ptp(pricing.weights) and pricing.question.built is None:
-            second = int(value_bounds(pricing).argmin())
-            run.offer(second, *refined(pricing, second, run.cutoff))
+            second = int(bounds.value_bounds(pricing).argmin())
+            run.offer(second, *bounds.refined(pricing, second, run.cutoff))
     if not pricing.count:
         return inf
-    chips = screened(pricing, run.cutoff) or (0,)
-    order, heap = 0, [(0.0 if run.is_over else set_bound(pricing, chips, run.cutoff)[0], 0, chips, _SEARCHED)]
-    tight = pricing.in_boxes and not run.is_over and gains(pricing, run.target)
+    chips = bounds.screened(pricing, run.cutoff) or (0,)
+    order, heap = 0, [(0.0 if run.is_over else bounds.set_bound(pricing, chips, run.cutoff)[0], 0, chips, _SEARCHED)]
+    tight = pricing.in_boxes and not run.is_over and bounds.gains(pricing, run.target)
     while heap:
         bound, _, members, known = heappop(heap)
         if known == _FINAL or bound >= run.target * (1.0 - run.limits.gap) or run.is_over:
             return min(bound, run.target)
         if known == _UNSEARCHED and tight and not pricing.is_chip(members):
             order -= 1
-            heappush(heap, (max(bound, set_bound(pricing, members, run.target)[0]), order, members, _SEARCHED))
+            heappush(heap, (max(bound, bounds.set_bound(pricing, members, run.target)[0]), order, members, _SEARCHED))
             continue
         if pricing.is_chip(members):
-            low, found = refined(pricing, members[0], run.target)
+            low, found = bounds.refined(pricing, members[0], run.target)
             run.offer(members[0], low, found)
             order -= 1
             heappush(heap, (low, order, members, _FINAL))
             run.show(bound)
             continue
         if pricing.in_boxes:
-            for low, row in parts_of(pricing, members[0], run.target):
+            for low, row in bounds.parts_of(pricing, members[0], run.target):
                 order -= 1
                 heappush(heap, (max(low, bound), order, (row,), _UNSEARCHED))
             run.show(bound)
             continue
-        for half in halves(pricing, members):
-            low = max(bound, set_bound(pricing, half, run.cutoff)[0])
+        for half in bounds.halves(pricing, members):
+            low = max(bound, bounds.set_bound(pricing, half, run.cutoff)[0])
             order -= 1
             heappush(heap, (low, order, half, _SEARCHED))
         run.show(bound)
     return run.target
 
 
-def _first(pricing: Pricing) -> int:
+def _first(pricing: bounds.Pricing) -> int:
     """The chip with the least work, of a coarse grid if there are many."""
     if pricing.question.built is None or not pricing.in_boxes:
-        return int(work_bounds(pricing)[0].argmin())
+        return int(bounds.work_bounds(pricing)[0].argmin())
     places = pricing.question.built.every()
     first = pricing.count
     pricing.add(places, places)
-    return first + int(work_bounds(pricing, first)[0].argmin()) if pricing.count > first else 0
+    return first + int(bounds.work_bounds(pricing, first)[0].argmin()) if pricing.count > first else 0
 
 
 # Integer programs: PHAZE's for each schedule, and one for chip and stages at each number of stages and pipelines.
@@ -182,12 +169,12 @@ def _first(pricing: Pricing) -> int:
 
 def milp(question: AcceleratorQuestion, limits: Limits, watch: Watch) -> SearchOutcome[AcceleratorPlan]:
     """HiGHS on integer programs; small questions with one network on chips of the template."""
-    pricing = Pricing(question, MOST_STATES)
+    pricing = bounds.Pricing(question, MOST_STATES)
     operators = max(len(layer.operators) for network in question.networks for layer in network.kinds)
     refused = [reason for holds, reason in _beyond_programs(question, pricing.count, operators) if holds]
     if refused:
         raise RefusedError(f"no integer program: {'; '.join(refused)} (take the engine certified)")
-    deadline, best = monotonic() + limits.seconds, (inf, -1, NetworkBest(inf))
+    deadline, best = monotonic() + limits.seconds, (inf, -1, bounds.NetworkBest(inf))
     spend = Spend(seed=limits.seed, workers=limits.workers)
     for size in question.file.microbatch:
         times = [_scheduled(pricing, chip, size, (spend, deadline)) for chip in range(pricing.count)]
@@ -220,7 +207,7 @@ def _beyond_programs(question: AcceleratorQuestion, chips: int, operators: int) 
     yield places > most, f"{places:,} places to cut are more than {most}"
 
 
-def _scheduled(pricing: Pricing, chip: int, size: int, spend: tuple[Spend, float]) -> dict[int, Array]:
+def _scheduled(pricing: bounds.Pricing, chip: int, size: int, spend: tuple[Spend, float]) -> dict[int, Array]:
     """Cycles of all layers on a chip by tensor degree, by PHAZE's program; notes the schedules."""
     found = dict[int, Array]()
     cores = int(pricing.chips.tensor_cores[chip]), int(pricing.chips.vector_cores[chip])
@@ -245,8 +232,8 @@ def _scheduled(pricing: Pricing, chip: int, size: int, spend: tuple[Spend, float
 
 
 def _staged(
-    pricing: Pricing, size: int, times: list[dict[int, Array]], spend: tuple[Spend, float]
-) -> Iterator[tuple[float, int, NetworkBest]]:
+    pricing: bounds.Pricing, size: int, times: list[dict[int, Array]], spend: tuple[Spend, float]
+) -> Iterator[tuple[float, int, bounds.NetworkBest]]:
     """Bounds and plans by the program for stages, for each number of stages and pipelines."""
     chips = [chip for chip, own in enumerate(times) if all(np.isfinite(table).all() for table in own.values())]
     if not chips:
@@ -266,10 +253,10 @@ def _staged(
             solved = backend("highs")(built.model, replace(spend[0], seconds=max(spend[1] - monotonic(), 0.0)))
             if solved.values is not None and solved.bound is not None:
                 row, plan = plan_of(built, cuts, options[0], solved.values, (data, shared.flushes))
-                yield solved.bound * worth, chips[row], NetworkBest(solved.bound * worth, size, plan)
+                yield solved.bound * worth, chips[row], bounds.NetworkBest(solved.bound * worth, size, plan)
 
 
-def _pipelines(pricing: Pricing, shared: Pipelines) -> list[tuple[int, int]]:
+def _pipelines(pricing: bounds.Pricing, shared: Pipelines) -> list[tuple[int, int]]:
     """Numbers of stages and of pipelines."""
     most = min(len(pricing.question.networks[0]), shared.devices)
     counts = shared.replicas().tolist() if shared.measure == "time" else range(1, min(shared.devices, shared.microbatches) + 1)
@@ -292,20 +279,20 @@ def _baselines(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
         stopped_early, visited = _hysteresis(run)
         yield Baseline("PHAZE's search", None, stopped_early, f"{visited:,} chips, then {_PATIENCE} groups without gain")
     yield from _by_one_degree(run)
-    own = Pricing(question, MOST_STATES, best.chip.columns())
+    own = bounds.Pricing(question, MOST_STATES, best.chip.columns())
     own.all_on_all(0)
     yield _alone("all operators on all cores", own)
     reference = _at_reference(question)
     if len(reference):
-        yield _alone("reference chip", Pricing(question, MOST_STATES, reference))
+        yield _alone("reference chip", bounds.Pricing(question, MOST_STATES, reference))
     if question.file.fixed is not None:
-        yield _fixed(question, Pricing(question, MOST_STATES, best.chip.columns()), question.file.fixed)
+        yield _fixed(question, bounds.Pricing(question, MOST_STATES, best.chip.columns()), question.file.fixed)
 
 
 def _by_one_degree(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
     """The optimum of plans with one tensor degree and recomputation."""
     if not run.question.file.uniform and not run.is_over:
-        uniform = _Run(_uniform(run.question), run.limits, unwatched, run.began, Pricing(_uniform(run.question), MOST_STATES))
+        uniform = _Run(_uniform(run.question), run.limits, unwatched, run.began, bounds.Pricing(_uniform(run.question), MOST_STATES))
         _searched(uniform)
         yield Baseline("one degree for all stages", None, uniform.answer, "" if uniform.answer else NO_PLAN)
         if uniform.answer is not None:
@@ -313,10 +300,10 @@ def _by_one_degree(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
             yield _alone("chip for one degree, then stages", pricing, chip)
 
 
-def _priced_chip(run: _Run, chip: ChipAnswer | BuiltChip) -> tuple[Pricing, int]:
+def _priced_chip(run: _Run, chip: ChipAnswer | BuiltChip) -> tuple[bounds.Pricing, int]:
     """Prices with a row for this chip, and the row."""
     if isinstance(chip, ChipAnswer) or run.question.built is None:
-        return Pricing(run.question, MOST_STATES, chip.columns() if isinstance(chip, ChipAnswer) else NO_CHIPS), 0
+        return bounds.Pricing(run.question, MOST_STATES, chip.columns() if isinstance(chip, ChipAnswer) else bounds.NO_CHIPS), 0
     places = np.array([[values.index(chip.choices[name]) for name, values in run.question.built.options]], np.int64)
     run.pricing.add(places, places)
     return run.pricing, run.pricing.count - 1
@@ -327,9 +314,9 @@ def _uniform(question: AcceleratorQuestion) -> AcceleratorQuestion:
     return replace(question, file=replace(question.file, uniform=True))
 
 
-def _alone(name: str, pricing: Pricing, chip: int = 0) -> Baseline[AcceleratorPlan]:
+def _alone(name: str, pricing: bounds.Pricing, chip: int = 0) -> Baseline[AcceleratorPlan]:
     """The best plan of a chip."""
-    bound, found = refined(pricing, chip, inf)
+    bound, found = bounds.refined(pricing, chip, inf)
     answer = answer_of(pricing, chip, found) if bound < inf else None
     return Baseline(name, None, answer, "" if answer else NO_PLAN)
 
@@ -350,10 +337,10 @@ def _hysteresis(run: _Run) -> tuple[AcceleratorPlan | None, int]:
     best, answer, idle, visited = inf, None, 0, 0
     for group in np.unique(groups)[::-1]:
         members = question.chips.at(groups == group)
-        pricing, before = Pricing(question, MOST_STATES, members), best
+        pricing, before = bounds.Pricing(question, MOST_STATES, members), best
         for chip in range(len(members)):
             visited += 1
-            bound, found = refined(pricing, chip, best)
+            bound, found = bounds.refined(pricing, chip, best)
             if bound < best:
                 best, answer = bound, answer_of(pricing, chip, found)
         idle = 0 if best < before else idle + 1
@@ -362,7 +349,7 @@ def _hysteresis(run: _Run) -> tuple[AcceleratorPlan | None, int]:
     return answer, visited
 
 
-def _fixed(question: AcceleratorQuestion, pricing: Pricing, fixed: FixedSection) -> Baseline[AcceleratorPlan]:
+def _fixed(question: AcceleratorQuestion, pricing: bounds.Pricing, fixed: FixedSection) -> Baseline[AcceleratorPlan]:
     """The plan that the question names on the best chip: layers between the ends shared evenly among the stages."""
     pipeline: PipelineSchedule = next((item for item in question.file.pipeline if item != "interleaved"), "1f1b")
     again: Recompute = "full" if question.file.recompute == ("full",) else "none"
@@ -379,7 +366,7 @@ def _fixed(question: AcceleratorQuestion, pricing: Pricing, fixed: FixedSection)
     return Baseline("fixed plan", None, AcceleratorPlan(ChipAnswer(*figures), tuple(plans)))
 
 
-def answer_of(pricing: Pricing, chip: int, found: Sequence[NetworkBest]) -> AcceleratorPlan:
+def answer_of(pricing: bounds.Pricing, chip: int, found: Sequence[bounds.NetworkBest]) -> AcceleratorPlan:
     """The plan of a chip in words of the question."""
     built = pricing.question.built
     own = (
@@ -388,7 +375,7 @@ def answer_of(pricing: Pricing, chip: int, found: Sequence[NetworkBest]) -> Acce
     return AcceleratorPlan(own, tuple(_network_plan(pricing, chip, row, best) for row, best in enumerate(found)))
 
 
-def _network_plan(pricing: Pricing, chip: int, row: int, best: NetworkBest) -> NetworkPlan:
+def _network_plan(pricing: bounds.Pricing, chip: int, row: int, best: bounds.NetworkBest) -> NetworkPlan:
     question, network, plan = pricing.question, pricing.question.networks[row], best.plan
     members, stages, needed = question.ideals[row].members, list[StageAnswer](), set[tuple[int, int]]()
     usual: Recompute = "none" if "none" in question.file.recompute else "full"
@@ -403,18 +390,18 @@ def _network_plan(pricing: Pricing, chip: int, row: int, best: NetworkBest) -> N
     return NetworkPlan(network.name, best.microbatch, plan.data, tuple(stages), schedules, pipeline, plan.chunks)
 
 
-def _schedules(pricing: Pricing, chip: int, chosen: tuple[int, int], needed: set[tuple[int, int]]) -> tuple[LayerSchedule, ...]:
+def _schedules(pricing: bounds.Pricing, chip: int, chosen: tuple[int, int], needed: set[tuple[int, int]]) -> tuple[LayerSchedule, ...]:
     """Schedules of the kinds of layers of a network that stages need at tensor degrees."""
     found, (row, samples) = list[LayerSchedule](), chosen
     for kind, tensor in sorted(needed) if pricing.question.built is None else ():
         for backward in pricing.question.directions:
-            own = pricing.schedule(chip, Setting(row, samples, tensor), kind, backward)
+            own = pricing.schedule(chip, bounds.Setting(row, samples, tensor), kind, backward)
             name = pricing.question.networks[row].kinds[kind].name
             found.append(LayerSchedule(name, tensor, backward, own.on_all, own.starts))
     return tuple(found)
 
 
-def reasons(pricing: Pricing) -> tuple[str, ...]:
+def reasons(pricing: bounds.Pricing) -> tuple[str, ...]:
     """Why there is no plan, with what is least in the way."""
     if not pricing.count:
         return ("no chip of the technology can be built within the limits of area and power (allow more, or smaller parts)",)
@@ -429,13 +416,13 @@ def reasons(pricing: Pricing) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _quickest(pricing: Pricing, row: int) -> str:
+def _quickest(pricing: bounds.Pricing, row: int) -> str:
     """Whether the memory or the limit of the time is in the way, and by how much."""
     question = pricing.question
     if question.file.time_limit is None:
         return _crowded(pricing, row)
     free = replace(question, file=replace(question.file, objective="time", time_limit=None))
-    run = _Run(free, Limits(), unwatched, monotonic(), Pricing(free, MOST_STATES))
+    run = _Run(free, Limits(), unwatched, monotonic(), bounds.Pricing(free, MOST_STATES))
     _searched(run)
     limit = question.file.time_limit
     if run.answer is None:
@@ -443,7 +430,7 @@ def _quickest(pricing: Pricing, row: int) -> str:
     return f"the quickest batch takes {run.value:.6g} s, {run.value / limit - 1.0:.3%} above {limit:.6g} s"
 
 
-def _crowded(pricing: Pricing, row: int) -> str:
+def _crowded(pricing: bounds.Pricing, row: int) -> str:
     """That stages need more memory, and how many devices or bytes suffice, where any do; of boxes of chips no bound says so."""
     file, network = pricing.question.file, pricing.question.networks[row]
     found = ["no stages keep the memory of every device, though each layer alone does"]
@@ -461,8 +448,8 @@ def _crowded(pricing: Pricing, row: int) -> str:
     return "; ".join(found)
 
 
-def _fewest(pricing: Pricing, row: int, devices: int, memory: float) -> float:
+def _fewest(pricing: bounds.Pricing, row: int, devices: int, memory: float) -> float:
     """The fewest of so many devices with so much memory."""
     file = replace(pricing.question.file, objective="devices", time_limit=None, devices=devices, memory=memory)
-    eased = Pricing(replace(pricing.question, file=file), MOST_STATES, pricing.chips)
+    eased = bounds.Pricing(replace(pricing.question, file=file), MOST_STATES, pricing.chips)
     return eased.bound(row, range(eased.count)).value

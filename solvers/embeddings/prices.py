@@ -10,19 +10,7 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Ints, Mask
-from crossopt.formulation.embeddings import (
-    SCALE,
-    SHARES,
-    Multipliers,
-    Region,
-    Way,
-    everywhere,
-    is_everywhere,
-    lacks_memory,
-    milliseconds,
-    price_bound,
-    units,
-)
+from crossopt.formulation import embeddings
 from crossopt.formulation.embeddings import Whole as Form
 from crossopt.formulation.model import Program, Rows
 from crossopt.instances.errors import FailedError
@@ -50,7 +38,7 @@ class Flat:
     """Tables of each type."""
 
     @cached_property
-    def ways(self) -> tuple[Way, ...]:
+    def ways(self) -> tuple[embeddings.Way, ...]:
         return tuple(way for ways in self.form.ways for way in ways)
 
     @cached_property
@@ -59,7 +47,7 @@ class Flat:
 
     @cached_property
     def total(self) -> Array:
-        return np.array([milliseconds(way.total) for way in self.ways])
+        return np.array([embeddings.milliseconds(way.total) for way in self.ways])
 
     @cached_property
     def stored(self) -> Array:
@@ -67,12 +55,12 @@ class Flat:
 
     @cached_property
     def largest(self) -> Array:
-        return np.array([milliseconds(way.largest) for way in self.ways])
+        return np.array([embeddings.milliseconds(way.largest) for way in self.ways])
 
     @cached_property
     def times(self) -> Array:
         """Of a piece, by phase that is counted."""
-        return np.array([[milliseconds(time) for time in self.form.times(way)] for way in self.ways])
+        return np.array([[embeddings.milliseconds(time) for time in self.form.times(way)] for way in self.ways])
 
     @cached_property
     def held(self) -> Array:
@@ -86,7 +74,7 @@ class Flat:
     @cached_property
     def here(self) -> Mask:
         """Which ways take their time on every device."""
-        return np.array([is_everywhere(self.form, way) for way in self.ways], bool)
+        return np.array([embeddings.is_everywhere(self.form, way) for way in self.ways], bool)
 
     @cached_property
     def everywhere(self) -> Array:
@@ -166,7 +154,7 @@ class Priced:
 
 def scaled_prices(prices: Array) -> tuple[int, int, int]:
     """Prices in units for a byte."""
-    hbm, ddr, ssd = (units(float(price)) for price in prices)
+    hbm, ddr, ssd = (embeddings.units(float(price)) for price in prices)
     return hbm, ddr, ssd
 
 
@@ -176,7 +164,7 @@ def best_bound(ways: Flat) -> Priced:
     if any(not own for own in form.ways):
         return Priced(np.zeros(3), None, None)
     prices = best_prices(ways, np.ones(len(ways.ways), bool))
-    best = Priced(prices, None, price_bound(form, Multipliers(scaled_prices(prices))))
+    best = Priced(prices, None, embeddings.price_bound(form, embeddings.Multipliers(scaled_prices(prices))))
     thresholds = np.unique(ways.largest[ways.largest > (best.bound or 0.0)])
     first, last, found = 0, len(thresholds) - 1, best
     for _ in range(_LIMITS):
@@ -192,7 +180,7 @@ def best_bound(ways: Flat) -> Priced:
         if bound > (found.bound or 0.0):
             found = Priced(prices, limit, bound)
         first, last = (middle + 1, last) if bound >= limit else (first, middle - 1)
-    exact = price_bound(form, Multipliers(scaled_prices(found.prices), found.limit))
+    exact = embeddings.price_bound(form, embeddings.Multipliers(scaled_prices(found.prices), found.limit))
     return best if exact is None or exact <= (best.bound or 0.0) else Priced(found.prices, found.limit, exact)
 
 
@@ -208,7 +196,7 @@ class Relaxed:
     counted."""
 
     priced: Priced
-    ways: tuple[list[Way], ...]
+    ways: tuple[list[embeddings.Way], ...]
     slowest: Array
     beyond: Array
     """By phase, of the tables that have longer pieces in part how long these are beyond the slowest device."""
@@ -217,7 +205,7 @@ class Relaxed:
 
 
 def relaxed(
-    ways: Flat, limit: float | None, seconds: float, prices: Array, region: Region | None = None, dear: Array | None = None
+    ways: Flat, limit: float | None, seconds: float, prices: Array, region: embeddings.Region | None = None, dear: Array | None = None
 ) -> Relaxed | None:
     """The relaxation of plans below a limit or in a region, with the devices of the largest pieces where they count; None where time is
     short, or where some table has no way. Ways may be dear by further costs, in parts of the mean device."""
@@ -232,7 +220,7 @@ def in_small_pieces(ways: Flat, loose: Relaxed, seconds: float) -> Relaxed | Non
     devices can be filled evenly."""
     slowest = np.where(loose.slowest > 0.0, loose.slowest, inf)
     dear = _UNEVEN * ways.held / ways.form.devices * _lengths(ways, slowest) ** 2
-    region = Region((0.0,) * ways.form.phases, tuple((_SMALLER * slowest).tolist()))
+    region = embeddings.Region((0.0,) * ways.form.phases, tuple((_SMALLER * slowest).tolist()))
     return relaxed(ways, None, seconds, loose.priced.prices, region, dear)
 
 
@@ -242,7 +230,7 @@ def _lengths(ways: Flat, slowest: Array) -> Array:
     return np.where([way.spread != "all" for way in ways.ways], lengths, 0.0)
 
 
-def cheap_small_pieces(ways: Flat, prices: Array, share: float) -> tuple[list[Way], Array]:
+def cheap_small_pieces(ways: Flat, prices: Array, share: float) -> tuple[list[embeddings.Way], Array]:
     """Ways of the tables whose pieces are small as in that relaxation, but by prices alone, so that a share of all memory is filled, and
     the least of the slowest of each phase that they allow."""
     form, dear, allowed = ways.form, np.zeros(len(ways.ways)), np.ones(len(ways.ways), bool)
@@ -257,13 +245,15 @@ def cheap_small_pieces(ways: Flat, prices: Array, share: float) -> tuple[list[Wa
     return [ways.ways[chosen[kind]] for kind in form.types], slowest
 
 
-def _within(ways: Flat, limit: float | None, region: Region | None) -> Mask:
+def _within(ways: Flat, limit: float | None, region: embeddings.Region | None) -> Mask:
     """Ways that plans below a limit, or in a region, may take."""
     allowed = np.ones(len(ways.ways), bool) if limit is None else ways.largest < limit
     return allowed if region is None else allowed & (ways.times < np.array(region.below)).all(axis=1)
 
 
-def _relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array, region: Region | None, dear: Array | None) -> Relaxed | None:
+def _relaxed(
+    ways: Flat, limit: float | None, seconds: float, prices: Array, region: embeddings.Region | None, dear: Array | None
+) -> Relaxed | None:
     form, began, allowed = ways.form, monotonic(), _within(ways, limit, region)
     if not _every_type(ways, allowed):
         return None
@@ -312,7 +302,7 @@ def _relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array, reg
 class _Node:
     """A region with its relaxation, and the two regions in which it was cut."""
 
-    region: Region
+    region: embeddings.Region
     loose: Relaxed
     bound: float
     cut: tuple[int, float] | None = None
@@ -331,7 +321,7 @@ class Regions:
 
 def by_regions(ways: Flat, loose: Relaxed, value: float, seconds: float) -> Regions | None:
     """Regions of the plans below a value, until no cut has an effect or time is up; None if the relaxation of all has none of them."""
-    deadline, root = monotonic() + seconds, _Node(everywhere(ways.form), loose, loose.priced.bound or 0.0)
+    deadline, root = monotonic() + seconds, _Node(embeddings.everywhere(ways.form), loose, loose.priced.bound or 0.0)
     leaves = [root]
     while monotonic() < deadline:
         node = min(leaves, key=lambda leaf: leaf.bound)
@@ -358,7 +348,7 @@ def by_regions(ways: Flat, loose: Relaxed, value: float, seconds: float) -> Regi
     return Regions(least.bound, tuple(cuts), tuple(listed), least.loose)
 
 
-def _opened(ways: Flat, node: _Node, half: Region, deadline: float) -> _Node:
+def _opened(ways: Flat, node: _Node, half: embeddings.Region, deadline: float) -> _Node:
     """A half of a region, with the relaxation of the whole where its own is not known."""
     if not _every_type(ways, _within(ways, None, half)):
         return _Node(half, node.loose, inf)
@@ -387,7 +377,7 @@ def _promising(ways: Flat, allowed: Mask, prices: Array) -> Ints:
 
 def _by_duals(
     ways: Flat,
-    within: tuple[float | None, Region | None],
+    within: tuple[float | None, embeddings.Region | None],
     found: Solution,
     mixed: tuple[Ints, Array, Ints],
     pieces: list[tuple[int, int]],
@@ -401,13 +391,13 @@ def _by_duals(
     prices = np.maximum(-found.duals[types + phases : types + phases + 3], 0.0) * scale / room
     weights, beside, (limit, region) = list[tuple[int, int, int]](), [0] * phases, within
     if region is not None:
-        beside = [max(min(int(-dual * SHARES), SHARES), 0) for dual in found.duals[fixed - phases : fixed].tolist()]
+        beside = [max(min(int(-dual * embeddings.SHARES), embeddings.SHARES), 0) for dual in found.duals[fixed - phases : fixed].tolist()]
     floors = tuple(beside if region is not None else ())
     for (phase, kind), dual in zip(pieces, found.duals[fixed:].tolist(), strict=True):
-        if (share := min(int(-dual * SHARES), SHARES - beside[phase])) > 0:
+        if (share := min(int(-dual * embeddings.SHARES), embeddings.SHARES - beside[phase])) > 0:
             weights.append((phase, kind, share))
             beside[phase] += share
-    bound = price_bound(form, Multipliers(scaled_prices(prices), limit, tuple(weights), floors), region)
+    bound = embeddings.price_bound(form, embeddings.Multipliers(scaled_prices(prices), limit, tuple(weights), floors), region)
     starts = np.searchsorted(owner, np.arange(types + 1)).tolist()
     chosen = [
         [_rounded(ways, columns[first:last], amounts[first:last], flat) for first, last in pairwise(starts)] for flat in (False, True)
@@ -419,7 +409,7 @@ def _by_duals(
     return Relaxed(Priced(prices, limit, bound, tuple(weights), floors), taken, slowest, amounts @ over, longest)
 
 
-def _rounded(ways: Flat, columns: Ints, amounts: Array, flat: bool) -> list[Way]:
+def _rounded(ways: Flat, columns: Ints, amounts: Array, flat: bool) -> list[embeddings.Way]:
     """Ways of the tables of a type; what is left goes to the way that has most, or of those that have some to the flattest."""
     counts = np.floor(amounts + 1e-6)
     left = round(float(amounts.sum() - counts.sum()))
@@ -480,13 +470,13 @@ def lacking_by_relaxation(ways: Flat, seconds: float) -> tuple[float, float, flo
     if found.ending != "solved":
         return None
     hbm, ddr, ssd = (np.maximum(-found.duals[-3:], 0.0) / room).tolist()
-    return (hbm, ddr, ssd) if lacks_memory(form, scaled_prices(np.array([hbm, ddr, ssd]))) else None
+    return (hbm, ddr, ssd) if embeddings.lacks_memory(form, scaled_prices(np.array([hbm, ddr, ssd]))) else None
 
 
 def lacking_prices(ways: Flat) -> tuple[float, float, float] | None:
     """Prices at which all memory together is too little; None if there are none among those of one or several tiers alike."""
     for tiers in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (1.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 1.0), (0.0, 1.0, 1.0), (1.0, 1.0, 1.0)):
-        prices = np.array(tiers) * 2.0**-SCALE
+        prices = np.array(tiers) * 2.0**-embeddings.SCALE
         costs = ways.stored @ np.array(tiers)
         if ways.counts @ np.minimum.reduceat(costs, ways.starts[:-1]) > ways.room @ np.array(tiers):
             return float(prices[0]), float(prices[1]), float(prices[2])

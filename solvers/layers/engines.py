@@ -33,22 +33,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.layers.problem import FIGURES, Figures, Problem, ties_by
 from crossopt.instances.layers.question import LayersQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
-from crossopt.solvers.layers.judge import (
-    BY_ALL,
-    BY_CHIPS,
-    BY_FRONTIER,
-    BY_TREE,
-    MOST_CHOICES,
-    NONE_OF_ALL,
-    NONE_OF_CHIPS,
-    NONE_TOGETHER,
-    SMALLEST,
-    LayerChoices,
-    best_of_all,
-    every_choice,
-    too_little,
-    uniform,
-)
+from crossopt.solvers.layers import judge
 from crossopt.solvers.proofs import ChipPrices, Priced, PricedChips, PricedTree, RecomputableBound
 
 if TYPE_CHECKING:
@@ -114,20 +99,20 @@ class _Run:
         self.trace.append((monotonic() - self.began, best, bound))
         self.watch(Progress("dynamic program", best, bound, answer=self.answer))
 
-    def answer(self) -> LayerChoices | None:
+    def answer(self) -> judge.LayerChoices | None:
         return None if self.choice is None else expanded(self.core, self.question.problem, self.choice)
 
 
-def expanded(core: Core, problem: Problem, choice: tuple[int, ...]) -> LayerChoices:
+def expanded(core: Core, problem: Problem, choice: tuple[int, ...]) -> judge.LayerChoices:
     """Strategies of all layers of a choice for variables."""
     names = [""] * len(problem)
     for members, own, strategy in zip(core.members, core.strategies, choice, strict=True):
         for layer in members:
             names[layer] = own[strategy]
-    return LayerChoices(tuple(names))
+    return judge.LayerChoices(tuple(names))
 
 
-def frontier(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOutcome[LayerChoices]:
+def frontier(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOutcome[judge.LayerChoices]:
     """Prices of the budgets by their dual, good choices by narrow passes, and the pass that proves the best one."""
     if question.chips is not None:
         return _best_chip(question, question.chips, limits, watch)
@@ -142,7 +127,7 @@ def frontier(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOu
         reasons, notes = ((), (*notes, f"the last pass was given up, as {error}"))
     problem = question.problem
     if reasons:
-        return SearchOutcome(None, inf, Priced(BY_FRONTIER, run.prices), "frontier", reasons=reasons, notes=notes)
+        return SearchOutcome(None, inf, Priced(judge.BY_FRONTIER, run.prices), "frontier", reasons=reasons, notes=notes)
     bound = None if run.bound is None else problem.amount(0, min(run.bound, run.bound if run.cost is None else run.cost))
     if bound is not None and run.cost is not None and question.tie != "none":
         notes += _worth_of_untying(question, (problem.amount(0, run.cost), bound), limits.seconds - (monotonic() - run.began))
@@ -165,7 +150,7 @@ def _searched(run: _Run) -> tuple[str, ...]:
     steps = steps_of(core)
     least = least_totals(core, steps)
     if not is_within(core, least):
-        return too_little(problem, least)
+        return judge.too_little(problem, least)
     prices, dual, met = best_prices(core, steps, run.tick)
     for candidate in met:
         run.offer(candidate.choice)
@@ -173,7 +158,7 @@ def _searched(run: _Run) -> tuple[str, ...]:
     if dual.bound <= greatest_cost(core):
         _look_for_choices(run, steps, prices, met)
     if run.cost is None and not _any_within(run):
-        return (NONE_TOGETHER,)
+        return (judge.NONE_TOGETHER,)
     _closed(run, _leaf(whole_part(core), steps, prices, dual, met))
     return ()
 
@@ -228,7 +213,7 @@ def _any_within(run: _Run) -> bool:
         run.offer(candidate.choice)
     if run.cost is not None:
         return True
-    found = pareto_pass(core, steps, own, SMALLEST, run.tick, objective=False)
+    found = pareto_pass(core, steps, own, judge.SMALLEST, run.tick, objective=False)
     run.offer(found.choice)
     if found.choice is None:
         run.prices = tuple(own)
@@ -309,7 +294,7 @@ def _halved(run: _Run, leaf: _Leaf, branch: Branch) -> tuple[_Leaf, _Leaf]:
 def _proof(run: _Run) -> Priced | PricedTree:
     """The prices of the bound, or those of all leaves."""
     if run.tree is None or run.tree.halves is None:
-        return Priced(BY_FRONTIER, run.prices)
+        return Priced(judge.BY_FRONTIER, run.prices)
     branches, prices, left = list[Branch | None](), list[tuple[float, ...]](), [run.tree]
     while left:
         leaf = left.pop()
@@ -318,7 +303,7 @@ def _proof(run: _Run) -> Priced | PricedTree:
             prices.append(leaf.prices)
         else:
             left += leaf.halves[::-1]
-    return PricedTree(BY_TREE, tuple(branches), tuple(prices))
+    return PricedTree(judge.BY_TREE, tuple(branches), tuple(prices))
 
 
 # Free chips.
@@ -327,7 +312,7 @@ _SCREENS = 12
 """Prices at which all chips are bounded at once."""
 
 
-def _best_chip(question: LayersQuestion, chips: "Chips", limits: Limits, watch: Watch) -> SearchOutcome[LayerChoices]:
+def _best_chip(question: LayersQuestion, chips: "Chips", limits: Limits, watch: Watch) -> SearchOutcome[judge.LayerChoices]:
     """Chips in the order of their bounds, each solved below the best value so far; at the prices of each better choice all chips are
     bounded again. What is left has a bound above the best value."""
     from crossopt.instances.layers.chips import screened  # noqa: PLC0415 - most questions name a device
@@ -335,7 +320,7 @@ def _best_chip(question: LayersQuestion, chips: "Chips", limits: Limits, watch: 
     began, names = monotonic(), tuple(chips.budgets)
     screens, bounds = [(0.0,) * len(names)], screened(chips, {})
     proofs, left, trace = list[ChipPrices](), np.isfinite(bounds), list[tuple[float, float | None, float | None]]()
-    best: tuple[float, LayerChoices | None] = (inf, None)
+    best: tuple[float, judge.LayerChoices | None] = (inf, None)
     prices = screens[0]
     while left.any() and bounds[left].min() < best[0] * (1.0 - limits.gap):
         seconds = limits.seconds - (monotonic() - began)
@@ -361,8 +346,8 @@ def _best_chip(question: LayersQuestion, chips: "Chips", limits: Limits, watch: 
     value, answer_found = best
     everywhere = not left.any() or bounds[left].min() >= value * (1.0 - limits.gap)
     if answer_found is None:
-        reasons = (NONE_OF_CHIPS,) if everywhere else ()
-        proof = PricedChips(BY_CHIPS, tuple(screens), tuple(proofs)) if everywhere else None
+        reasons = (judge.NONE_OF_CHIPS,) if everywhere else ()
+        proof = PricedChips(judge.BY_CHIPS, tuple(screens), tuple(proofs)) if everywhere else None
         return SearchOutcome(None, inf if everywhere else None, proof, "frontier", reasons=reasons, notes=question.notes)
     notes, bound = question.notes, min(value, float(bounds.min()))
     if question.tie != "none":
@@ -371,7 +356,7 @@ def _best_chip(question: LayersQuestion, chips: "Chips", limits: Limits, watch: 
     return SearchOutcome(
         answer=answer_found,
         bound=bound,
-        proof=PricedChips(BY_CHIPS, tuple(screens), tuple(proofs)),
+        proof=PricedChips(judge.BY_CHIPS, tuple(screens), tuple(proofs)),
         engine="frontier",
         stopped="complete" if everywhere else "time limit",
         notes=notes,
@@ -431,15 +416,17 @@ def _in_units(problem: Problem, prices: Figures) -> list[float]:
     return [prices.get(name, 0.0) / scale for name, scale in _scales(problem).items()]
 
 
-def _same(answer: LayerChoices) -> LayerChoices:
+def _same(answer: judge.LayerChoices) -> judge.LayerChoices:
     return answer
 
 
-def _chip_baselines(question: LayersQuestion, chips: "Chips", answer: LayerChoices, seconds: float) -> tuple[Baseline[LayerChoices], ...]:
+def _chip_baselines(
+    question: LayersQuestion, chips: "Chips", answer: judge.LayerChoices, seconds: float
+) -> tuple[Baseline[judge.LayerChoices], ...]:
     """Rules on the same chip; and the chip that is best for the base format, split by the batch, with the best choices there."""
     from crossopt.instances.layers.chips import in_base  # noqa: PLC0415 - most questions name a device
 
-    began, found = monotonic(), list[Baseline[LayerChoices]]()
+    began, found = monotonic(), list[Baseline[judge.LayerChoices]]()
     what = "formats" if chips.parallel is None else "splits"
     for rule in baselines(question.on_chip(answer.chip), seconds):
         found.append(replace(rule, answer=None if rule.answer is None else replace(rule.answer, chip=answer.chip)))
@@ -452,20 +439,22 @@ def _chip_baselines(question: LayersQuestion, chips: "Chips", answer: LayerChoic
     return tuple(found)
 
 
-def exhaustive(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOutcome[LayerChoices]:
+def exhaustive(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOutcome[judge.LayerChoices]:
     """Every choice, where these are few."""
     del limits, watch
-    count = every_choice(question)
-    if count > MOST_CHOICES:
+    count = judge.every_choice(question)
+    if count > judge.MOST_CHOICES:
         number = f"{count:,}" if count < _SPELLED else f"more than 10^{int((count.bit_length() - 1) * log10(2.0))}"
         raise RefusedError(f"{number} choices are too many to look at each (take the engine frontier)")
-    value, answer = best_of_all(question)
-    reasons = () if answer else (NONE_OF_ALL,)
+    value, answer = judge.best_of_all(question)
+    reasons = () if answer else (judge.NONE_OF_ALL,)
     if question.chips is None:
         rules = baselines(question)
     else:
         rules = () if answer is None else _chip_baselines(question, question.chips, answer, inf)
-    return SearchOutcome(answer, value, RecomputableBound(BY_ALL), "exhaustive", reasons=reasons, notes=question.notes, baselines=rules)
+    return SearchOutcome(
+        answer, value, RecomputableBound(judge.BY_ALL), "exhaustive", reasons=reasons, notes=question.notes, baselines=rules
+    )
 
 
 def best_by_use(question: LayersQuestion) -> tuple[tuple[float, float], ...]:
@@ -490,12 +479,12 @@ def best_by_use(question: LayersQuestion) -> tuple[tuple[float, float], ...]:
 # Rules to compare with.
 
 
-def baselines(question: LayersQuestion, seconds: float = inf) -> tuple[Baseline[LayerChoices], ...]:
+def baselines(question: LayersQuestion, seconds: float = inf) -> tuple[Baseline[judge.LayerChoices], ...]:
     """One strategy wherever it is offered, the same with the first and the last layer as they are, the ratio rule, and one-hot rows that
     foresee no conversions."""
     if question.types:
         return _split_baselines(question, seconds)
-    found = uniform(question)
+    found = judge.uniform(question)
     for title, rule in (("ratio greedy", ratio_greedy), ("one-hot rows without conversions", _without_links(seconds))):
         answer = rule(question)
         if answer is not None:
@@ -503,16 +492,16 @@ def baselines(question: LayersQuestion, seconds: float = inf) -> tuple[Baseline[
     return tuple(found)
 
 
-def _split_baselines(question: LayersQuestion, seconds: float) -> tuple[Baseline[LayerChoices], ...]:
+def _split_baselines(question: LayersQuestion, seconds: float) -> tuple[Baseline[judge.LayerChoices], ...]:
     """Rules of the question, the best strategy for each type of operator, FlexFlow's Markov chain, and rules of other questions."""
-    rules: list[tuple[str, Callable[[LayersQuestion], LayerChoices | None]]] = [
+    rules: list[tuple[str, Callable[[LayersQuestion], judge.LayerChoices | None]]] = [
         ("one strategy for each type of operator", _tied_by_type(seconds)),
         ("FlexFlow's Markov chain", markov_chain),
         ("ratio greedy", ratio_greedy),
         ("one-hot rows without relayouts", _without_links(seconds)),
     ]
     found = ((name, rule(question)) for name, rule in rules)
-    return (*uniform(question), *(Baseline(name, None, answer) for name, answer in found if answer is not None))
+    return (*judge.uniform(question), *(Baseline(name, None, answer) for name, answer in found if answer is not None))
 
 
 def _solved(question: LayersQuestion, seconds: float) -> _Run:
@@ -523,10 +512,10 @@ def _solved(question: LayersQuestion, seconds: float) -> _Run:
     return run
 
 
-def _tied_by_type(seconds: float) -> Callable[[LayersQuestion], LayerChoices | None]:
+def _tied_by_type(seconds: float) -> Callable[[LayersQuestion], judge.LayerChoices | None]:
     """One strategy for all operators of a type, as MAD-Max chooses (Hsia et al. 2024), and the best for what has no weights."""
 
-    def rule(question: LayersQuestion) -> LayerChoices | None:
+    def rule(question: LayersQuestion) -> judge.LayerChoices | None:
         problem = question.problem
         if question.tie != "none":
             return None
@@ -551,7 +540,7 @@ def _worth_of_untying(question: LayersQuestion, tied: tuple[float, float], secon
     return (f"without ties {figure} is {shown[0]}, and at least {shown[1]}: it falls by {gain}",)
 
 
-def markov_chain(question: LayersQuestion) -> LayerChoices | None:
+def markov_chain(question: LayersQuestion) -> judge.LayerChoices | None:
     """FlexFlow's search (Jia et al. 2019, arXiv 1807.05358): a random operator, a random strategy, taken if it is better, and with
     exp(-difference / temperature) if it is worse; it starts with data parallelism. What is beyond budgets costs as much as the start."""
     core, random = core_of(question.problem), Random(0)
@@ -592,10 +581,10 @@ def markov_chain(question: LayersQuestion) -> LayerChoices | None:
     return None if best[0] is None else expanded(core, question.problem, tuple(best[0]))
 
 
-def _without_links(seconds: float) -> Callable[[LayersQuestion], LayerChoices | None]:
+def _without_links(seconds: float) -> Callable[[LayersQuestion], judge.LayerChoices | None]:
     """What NVIDIA's AutoQuantize asks a solver: one strategy for each layer, rows of budgets, and nothing between layers."""
 
-    def rule(question: LayersQuestion) -> LayerChoices | None:
+    def rule(question: LayersQuestion) -> judge.LayerChoices | None:
         if not question.problem.links:
             return None
         return _solved(replace(question, problem=replace(question.problem, links=())), seconds).answer()
@@ -603,7 +592,7 @@ def _without_links(seconds: float) -> Callable[[LayersQuestion], LayerChoices | 
     return rule
 
 
-def ratio_greedy(question: LayersQuestion) -> LayerChoices | None:
+def ratio_greedy(question: LayersQuestion) -> judge.LayerChoices | None:
     """From the cheapest strategy of each layer, the change that saves most of what is beyond the budgets for each unit of the objective,
     until all hold. Conversions are not foreseen, and no layer comes back to a strategy that it left; None where no change is left."""
     core = core_of(question.problem)

@@ -18,7 +18,7 @@ from crossopt.reports import cli
 from crossopt.reports.arguments import remedies_of
 from crossopt.reports.cli import main, solve_main
 from crossopt.reports.commands import asking, compare
-from crossopt.reports.commands.console import ANSWERED, ENDED_EARLY, INFEASIBLE, NO_DESIGN, UNPROVED
+from crossopt.reports.commands.console import ANSWERED, ENDED_EARLY, INFEASIBLE, NO_DESIGN, UNPROVED, USAGE
 from crossopt.solvers.answer import Limits, Watch
 from tests.commands import exit_code
 from tests.every import every
@@ -367,7 +367,7 @@ def test_every_exit_code_is_told_in_the_help(capsys: Captured) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     words = capsys.readouterr().out
-    for code in (ANSWERED, cli.INTERNAL, cli.USAGE, cli.INVALID, NO_DESIGN, UNPROVED, ENDED_EARLY, INFEASIBLE, cli.REFUSED):
+    for code in (ANSWERED, cli.INTERNAL, USAGE, cli.INVALID, NO_DESIGN, UNPROVED, ENDED_EARLY, INFEASIBLE, cli.REFUSED):
         assert re.search(rf"\b{code} [a-z]", words), code
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.reports.cli import USAGE, main
-from crossopt.reports.commands.console import UNPROVED
+from crossopt.reports.cli import main
+from crossopt.reports.commands.console import UNPROVED, USAGE
 from tests.solvers.codesign.questions import TINY_FREE
 
 REFUSED = [

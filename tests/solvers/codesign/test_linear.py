@@ -28,8 +28,8 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.errors import RefusedError, SolverError
-from crossopt.reports.cli import USAGE, main
-from crossopt.reports.commands.console import INFEASIBLE, NO_DESIGN
+from crossopt.reports.cli import main
+from crossopt.reports.commands.console import INFEASIBLE, NO_DESIGN, USAGE
 from crossopt.solvers import backends
 from crossopt.solvers.answer import Limits, Progress, to_text, unwatched
 from crossopt.solvers.backends import Backend, Spend, backend
