@@ -8,22 +8,24 @@
     the fewest y, or the fewest x
 
 Of d_k there are whole parts, 10^7 of s T, up to a part less from without, in rows of whole figures: multipliers of larger ones are of
-little use. With a = T_k / n_k, w = s T_k and f(x) = |a x - w| at whole x between 1 and n_k, d_k is in the hull of f for a kernel that runs
+little use. Where all a and w below are whole in parts no smaller, these are taken, and nothing is rounded.
+
+With a = T_k / n_k, w = s T_k and f(x) = |a x - w| at whole x between 1 and n_k, d_k is in the hull of f for a kernel that runs
 and w for one that does not, all of which is said by
 
     d >= w - a x        d >= w (1 - y) + a x - w y        d >= w (1 - y) + f(v) y + (f(v + 1) - f(v)) (x - v y),  v < w / a < v + 1
 
 the last where v is at least 1. So a part of a kernel is as far off as that part of one that runs and the rest of one that does not.
 
-Figures are divided by a power of two q and rounded. Rounded in favour of a choice, every benchmark is a solution, so that no bound of it is
-above a benchmark: that is the outer model. Rounded against it, every solution is a benchmark: that is the inner one, where good ones are
-looked for. Where all figures are whole and small, q is 1 and both are the same.
+Figures are divided by a power of two q and rounded, unless they are whole and small in a common unit, where both models are the same.
+Rounded in favour of a choice, every benchmark is a solution, so that no bound of it is above a benchmark: that is the outer model. Rounded
+against it, every solution is a benchmark: that is the inner one, where good ones are looked for.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, lcm
 from typing import Literal
 
 from crossopt.formulation.model import Linear, Model, Variable
@@ -95,9 +97,13 @@ def _mix(
     if file.mix is None:
         return ()
     part = max(file.share * question.time / _OF_MIX, Fraction(question.time, 2**_BITS))
+    ends = (figure.denominator for kernel in question.kernels for figure in (Fraction(kernel.time, kernel.runs), file.share * kernel.time))
+    common = Fraction(1, lcm(*ends))
+    exactly = common >= part and not widened
+    part = common if exactly else part
     most = floor(2 * (1 if widened else file.mix) * file.share * question.time / part)
     away = tuple(Variable(f"away {index}", 0, min(most, ceil(kernel.time / part))) for index, kernel in enumerate(question.kernels))
-    less = 0 if inner or not most else 1
+    less = 0 if inner or exactly or not most else 1
     for index, (kernel, y, x, d) in enumerate(zip(question.kernels, chosen, runs, away, strict=True)):
         for name, by_run, by_kernel, least in _off(kernel, file.share):
             figures, variables = [by_run / part, by_kernel / part, *([Fraction(1)] if most else ())], (x, y, *((d,) if most else ()))
@@ -124,8 +130,8 @@ def _at_least(
     """sum of figure * variable >= least, rounded, to whole figures or as finely as can be; no row where nothing is asked."""
     largest = max(*(abs(figure) * variable.high for figure, variable in zip(figures, variables, strict=True)), abs(least), Fraction(1))
     shift = _BITS - floor(largest).bit_length()
-    integral = integral or (shift >= 0 and all(figure.denominator == 1 for figure in (*figures, least)))
-    scale = Fraction(1) if integral else Fraction(2) ** shift
+    common = 1 if integral else lcm(*(figure.denominator for figure in (*figures, least)))
+    scale = Fraction(common) if integral or floor(largest * common).bit_length() <= _BITS else Fraction(2) ** shift
     rounding = floor if inner else ceil
     terms = tuple((rounding(figure * scale), variable) for figure, variable in zip(figures, variables, strict=True))
     nonzero = tuple(term for term in terms if term[0])

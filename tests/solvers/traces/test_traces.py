@@ -14,7 +14,7 @@ from crossopt.crossflow.traces import graph_of
 from crossopt.formulation.certificate import bound_of_tree, integer_form
 from crossopt.formulation.traces.selection import PARTS, selection
 from crossopt.formulation.traces.whatif import Model, all_choices, model_of
-from crossopt.instances.question import read
+from crossopt.instances.question import read, read_again
 from crossopt.instances.traces.benchmark import BenchmarkQuestion, mix_of
 from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.reports.cli import main
@@ -33,7 +33,7 @@ from crossopt.solvers.traces.whatif.family import FAMILY as WHATIF
 from crossopt.solvers.traces.whatif.family import Changes, judge
 from crossopt.solvers.traces.whatif.search import nearest
 from tests.paths import INSTANCES
-from tests.solvers.traces.drawn import asked, changes, kernels
+from tests.solvers.traces.drawn import asked, changes, kernels, kernels_question
 from tests.trace_steps import few_kernels
 
 # Benchmarks that stand for traces: the integer program against every choice by the judge, and cases by hand.
@@ -331,3 +331,16 @@ def test_a_tree_that_leaves_a_choice_out_is_refused() -> None:
     for steps in ("-", result.proof.steps[:-2], f"{result.proof.steps} -", "0 0 - - -", "99 - -", " ", "-1"):
         forged = replace(result, proof=replace(result.proof, steps=steps))
         assert not check_answer(WHATIF, forged, question).accepted
+
+
+def test_a_mix_may_be_exactly_at_its_limit() -> None:
+    """Of fractions that no power of two divides; the fewest kernels without a limit of the mix have one of a half."""
+    drawn, loose = kernels_question(93, kinds=True), ["share=0.5", "deviation=0.05", "coverage=0", "totals=[time]"]
+    for mix in ("null", "0.5"):
+        question = read_again({**drawn.document, "settings": [*loose, f"mix={mix}"]}, "benchmark")
+        found = solve(BENCHMARK, question, "auto", Limits(), unwatched)
+        assert (found.status, found.value) == ("OPTIMAL", 4)
+        assert found.answer is not None
+        assert mix_of(question, found.answer.runs) == 0.5
+        assert check_answer(BENCHMARK, found, question).accepted
+        assert selection(question, inner=True).model == selection(question, inner=False).model
