@@ -19,6 +19,8 @@ from crossopt.instances.codesign.instance import MultiScaleQuestion, Portfolio
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.units import DIMENSIONS, NUMBER, exact
 from crossopt.instances.question import read, read_again
+from crossopt.instances.traces.benchmark import mix_of
+from crossopt.instances.traces.whatif import cost_of
 from crossopt.solvers.answer import Result
 from crossopt.solvers.codesign.objective import DIMENSIONS as OBJECTIVES
 from crossopt.solvers.codesign.objective import figure_in
@@ -34,8 +36,8 @@ class Limit:
     key: str
     dimension: str
     """Empty for a number without a unit."""
-    figure: float
-    """In SI units: a whole number, or a float that stands for the decimal that is printed for it."""
+    figure: float | Fraction
+    """In SI units: exactly, or a float that stands for the decimal that is printed for it."""
     without: str = ""
     """A key that says the same in another way, and so is left out."""
     minimised: bool = False
@@ -79,14 +81,14 @@ def again(drawn: Drawn, least: float, settings: Sequence[str] = (), change: Call
     return replace(drawn, question=question, least=least)
 
 
-def settings_of(limit: Limit, figure: float, random: Random) -> list[str]:
+def settings_of(limit: Limit, figure: float | Fraction, random: Random) -> list[str]:
     """The limit, instead of one that says the same in another way."""
     return [*([f"{limit.without}=null"] if limit.without else []), f"{limit.key}={written(figure, limit.dimension, random)}"]
 
 
-def written(value: float, dimension: str, random: Random) -> str:
+def written(value: float | Fraction, dimension: str, random: Random) -> str:
     """The figure in all its digits and one of the units of its dimension."""
-    number = Fraction(value) if isinstance(value, int) else exact(value)
+    number = exact(value) if isinstance(value, float) else Fraction(value)
     if not dimension:
         return decimal(number)
     units = DIMENSIONS[dimension].units
@@ -130,7 +132,7 @@ def below_the_value(drawn: Drawn, result: Found, random: Random) -> Drawn | None
     if not limits:
         return None
     limit = random.choice(limits)
-    below = limit.figure - 1 if isinstance(limit.figure, int) else nextafter(limit.figure * (1.0 - 2.0 * drawn.nearness), 0.0)
+    below = limit.figure - 1 if isinstance(limit.figure, int) else nextafter(float(limit.figure) * (1.0 - 2.0 * drawn.nearness), 0.0)
     return again(drawn, inf, settings_of(limit, below, random))
 
 
@@ -158,10 +160,11 @@ def scaled(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
 def in_another_order(drawn: Drawn, result: Found, random: Random) -> Drawn | None:
     """The keys of the question, and all whose order means nothing, in another order."""
     del result
+    by_place = any(re.search(r"\.\d", setting) for setting in drawn.question.document["settings"])
 
     def shuffled(root: Any) -> Any:  # noqa: ANN401
         for node in (root, *(found for path in RULES[drawn.kind].unordered for found in _nodes_at(root, path.split(".")))):
-            if not isinstance(node, yaml.ScalarNode):
+            if not isinstance(node, yaml.ScalarNode) and not (by_place and isinstance(node, yaml.SequenceNode)):
                 node.value = random.sample(node.value, len(node.value))
         return root
 
@@ -319,6 +322,84 @@ def _of_accelerators(question: Any, result: Found) -> Iterator[Limit]:  # noqa: 
     yield Limit("memory", "bytes", max(stage.memory for network in figures.networks for stage in network.stages))
 
 
+def _of_fleets(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    for kind in question.kinds:
+        yield Limit(f"devices.{kind}.available", "", result.answer.devices.get(kind, 0))
+
+
+def _of_instances(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    file, used = question.file, result.details
+    yield Limit("latency", "time", used.latency, minimised=file.objective == "latency")
+    yield Limit("batch", "", used.batch)
+    if file.idle_threads and file.sockets == 1:
+        yield Limit("threads", "", used.threads)
+
+
+def _of_networks(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    found = result.details
+    if question.file.objective == "time":
+        yield Limit("budget.total", "bandwidth", found.total)
+        yield Limit("budget.cost", "money", found.cost)
+
+
+def _of_chunks(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    del question
+    yield Limit("deadline", "time", Fraction(int(result.value or 0), 10**9), minimised=True)
+
+
+def _of_sends(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    del question
+    yield Limit("deadline", "", int(result.value or 0), minimised=True)
+
+
+def _of_changes(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    made = [change for change in question.file.changes if change.name in result.answer.changes]
+    for amount, dimension in (("days", ""), ("money", "money"), ("memory", "bytes")):
+        if (figure := sum((cost_of(change, amount) for change in made), Fraction(0))) >= 0:
+            yield Limit(f"budgets.{amount}", dimension, figure)
+    if question.file.objective == "time":
+        yield Limit("target", "time", Fraction(int(result.value or 0), 10**9), minimised=True)
+
+
+def _of_benchmarks(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    other = "runs" if question.file.objective == "kernels" else "kernels"
+    yield Limit(other, "", getattr(result.details, other))
+    if _decimal(mix := mix_of(question, result.answer.runs)):
+        yield Limit("mix", "", mix)
+
+
+def _of_tables(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    file, used = question.file, result.details
+    if file.objective == "fewest_devices":
+        yield Limit("within", "time", exact(used.slowest) / 1000)
+    elif file.node is not None:
+        yield Limit("node.budget", "money", used.system.price)
+    elif not (file.cluster.reserve or file.cluster.dense or file.dense):
+        for place, tier in enumerate(("hbm", "ddr", "ssd")):
+            yield Limit(f"cluster.{tier}", "bytes", max(own[place] for own in used.memory))
+
+
+def _of_serving(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN401
+    file, used = question.file, result.details
+    for name in ("ttft", "tpot"):
+        if 0.0 < getattr(used, name) < inf and (question.level == "mean" or getattr(file.limits, name)) and not question.log:
+            yield Limit(f"limits.{name}", "time", getattr(used, name))
+    if not question.chip:
+        yield Limit("devices", "", used.devices)
+    if file.requests is not None and file.objective in ("throughput", "devices"):
+        yield Limit("requests.rate", "", used.rate)
+
+
+def _worse_kind(tree: dict[str, Any], random: Random) -> dict[str, Any] | None:
+    """A kind of device more that is slower and dearer than one of which there are any number."""
+    free = [own for own in tree["devices"].values() if own.get("rates") and "price" in own and "available" not in own]
+    if not free:
+        return None
+    own = random.choice(free)
+    tree["devices"]["worse"] = {"price": own["price"] * 1.5, "rates": {name: rate / 2 for name, rate in own["rates"].items()}}
+    return tree
+
+
 def _worse_strategy(tree: dict[str, Any], random: Random) -> dict[str, Any] | None:
     """A strategy more of a layer that no link and no tie knows, with more of each figure than another one."""
     known = {name for row in (*(link["between"] for link in tree.get("links", ())), *tree.get("tied", ())) for name in row}
@@ -352,6 +433,16 @@ RULES: dict[str, Rules] = {
         _worse_strategy,
     ),
     "sharding": Rules(_of_sharding, ("nodes", "nodes.*", "edges", "edges.*"), ("nodes",)),
+    "fleet": Rules(_of_fleets, ("devices", "devices.*", "devices.*.rates", "classes"), ("devices", "classes"), dominated=_worse_kind),
+    "instances": Rules(_of_instances, ("profile",)),
+    "pipelines": Rules(unordered=("nodes", "links")),
+    "network": Rules(_of_networks, ("workloads", "workloads.*.collectives", "dimensions.*", "dimensions.*.options")),
+    "collective": Rules(_of_chunks, ("chunks", "dimensions.*")),
+    "synthesis": Rules(_of_sends, ("links",)),
+    "what-if": Rules(_of_changes, ("budgets",)),
+    "benchmark": Rules(_of_benchmarks, ("totals",)),
+    "embeddings": Rules(_of_tables, ("tables", "cluster", "choices", "choices.*", "node", "node.*")),
+    "serving": Rules(_of_serving, ("workers", "choices", "choices.*", "limits"), ("workers",)),
     "accelerator": Rules(
         _of_accelerators, ("chips", "chips.*", "technology", "technology.*", "networks", "tensor", "recompute", "microbatch"), ("networks",)
     ),
