@@ -13,7 +13,8 @@ after the end of the step. Up to k later steps may run before they wait for it (
 
 Where the next exchange may be due before the last one must have arrived, the queue on the link is followed step by step.
 Groups that exchange asynchronously (Kurth et al. 2017, arXiv:1708.05256) never wait, but a parameter server is busy with G of them.
-Both are the greatest of sums of T and D with factors of 0 or more, so that a shorter step never makes a longer mean step.
+Both are the greatest of sums of T and D with factors of 0 or more, so that a shorter step never makes a longer mean step. As the first of
+several fragments leaves after step 0, n may be one more than 2000 P / H, and the factor of T below 0: it is counted as 0 then.
 """
 
 from collections.abc import Sequence
@@ -90,8 +91,8 @@ def mean_step(exchange: Exchange, step: Real, sent: Real, latency: float = 0.0, 
     if may_queue(exchange):
         return _queued(exchange, step, sent, latency)
     hidden = BACKWARD * (PARTS - 1) / PARTS + exchange.overlap
-    whole = (1.0 - share * hidden) * step + share * (sent + latency)
-    last = (1.0 - share * exchange.overlap) * step + share * (sent / PARTS + latency)
+    whole = max(1.0 - share * hidden, 0.0) * step + share * (sent + latency)
+    last = max(1.0 - share * exchange.overlap, 0.0) * step + share * (sent / PARTS + latency)
     return np.maximum(step, np.maximum(whole, last))
 
 

@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from crossopt.crossflow.rare_exchanges import (
     HORIZON,
@@ -73,6 +75,24 @@ def test_a_longer_step_or_transfer_never_shortens_the_mean_step(way: Exchange) -
         assert (means >= steps).all()
     means = np.asarray(mean_step(way, 1.0, steps, 0.0, 4)) * np.ones(len(steps))
     assert (np.diff(means) >= 0.0).all()
+
+
+@given(st.integers(1, HORIZON), st.data())
+def test_a_longer_step_never_shortens_the_mean_step_of_drawn_ways(every: int, data: st.DataObject) -> None:
+    """The first of several fragments leaves after step 0, so that 2,000 steps may hold one more than their share."""
+    fragments = data.draw(st.sampled_from([1, 2, 3, min(every, 60)]).filter(lambda count: count <= every))
+    overlap = data.draw(st.sampled_from([0, 1, every // fragments - 1, every // fragments]).filter(lambda count: count >= 0))
+    way, steps = Exchange(every, fragments, overlap), np.geomspace(0.01, 100.0, 40)
+    assume(not may_queue(way))
+    for sent, latency in ((0.1, 0.0), (9.0, 0.5), (4000.0, 3.0)):
+        means = np.asarray(mean_step(way, steps, sent, latency))
+        assert (np.diff(means) >= -1e-12 * means[1:]).all()
+
+
+@pytest.mark.parametrize(("every", "fragments", "overlap"), [(70, 2, 34), (1050, 3, 349), (1998, 2, 998)])
+def test_the_fragment_after_the_first_step_makes_no_exchange_more(every: int, fragments: int, overlap: int) -> None:
+    means = mean_step(Exchange(every, fragments, overlap), np.array([1.0, 1.5]), 2000.0, 0.0)
+    assert means[0] <= means[1]
 
 
 def test_rarer_exchanges_need_less_bandwidth() -> None:
