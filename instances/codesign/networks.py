@@ -1,18 +1,19 @@
 """Networks left open by a list of dimensions: sizes whose product is the number of devices, bandwidths within their sum, link shares."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from itertools import islice, pairwise, product
-from math import inf, prod
+from math import prod
 from typing import TypeVar
 
 from crossopt.crossflow.hardware import Cluster, Link, Shape
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.plan_choices import divisors
 from crossopt.instances.codesign.section import ClusterSection, DimensionSection, Links, LinkSection
-from crossopt.instances.files.units import format_quantity, parse_quantity
+from crossopt.instances.files.units import exact, format_quantity, parse_quantity
 
 T = TypeVar("T")
 Dimensions = tuple[DimensionSection, ...]
@@ -73,11 +74,8 @@ def _speeds(listed: Dimensions, most: float | None) -> Iterator[tuple[Speed, ...
 
     def is_within(taken: Sequence[Speed], behind: Dimensions) -> bool:
         least = [(min(dim.bandwidth or (None,), key=_of_none), min(dim.share or (None,), key=_of_none)) for dim in behind]
-        shares: dict[str | None, float] = {}
-        for dim, (_, share) in zip(listed, (*taken, *least), strict=True):
-            shares[dim.links] = shares.get(dim.links, 0.0) + (share or 0.0)
-        speeds = sum(speed or 0.0 for speed, _ in (*taken, *least))
-        return speeds <= (inf if most is None else most) and max(shares.values()) <= 1.0
+        speeds, shares = zip(*taken, *least, strict=True)
+        return (most is None or _sum(speeds) <= exact(most)) and max(_sums([dim.links for dim in listed], shares).values()) <= 1
 
     def chosen(taken: tuple[Speed, ...]) -> Iterator[tuple[Speed, ...]]:
         if len(taken) == len(listed):
@@ -93,6 +91,16 @@ def _speeds(listed: Dimensions, most: float | None) -> Iterator[tuple[Speed, ...
 
 def _of_none(value: float | None) -> float:
     return value or 0.0
+
+
+def _sum(values: Iterable[float | None]) -> Fraction:
+    """The sum of decimals as files write them: 0.4 + 0.2 + 0.3 + 0.1 is 1."""
+    return sum((exact(value) for value in values if value is not None), Fraction(0))
+
+
+def _sums(links: Sequence[str | None], shares: Sequence[float | None]) -> dict[str | None, Fraction]:
+    """The sum of the shares of each kind of links."""
+    return {kind: _sum(share for own, share in zip(links, shares, strict=True) if own == kind) for kind in set(links)}
 
 
 def only(values: Sequence[T]) -> T:
@@ -262,7 +270,7 @@ def _faults_of_all(section: ClusterSection, listed: Dimensions) -> Iterator[tupl
         return
     if any(dim.bandwidth is None for dim in listed):
         yield "cluster.network_bandwidth", "a limit on all bandwidths needs that of each dimension (give them, or remove this key)"
-    elif sum(min(dim.bandwidth or (0.0,)) for dim in listed) > most:
+    elif _sum(min(dim.bandwidth) for dim in listed if dim.bandwidth) > exact(most):
         yield "cluster.network_bandwidth", "even the least bandwidths of the dimensions add up to more (list smaller ones)"
 
 
@@ -273,15 +281,13 @@ def _shared(levels: Levels, stated: Sequence[float | None], report: Report) -> L
     taken = [None if level.given.bandwidth is not None else level.links for level in levels]
     with_own = {links for level, links in zip(levels, taken, strict=True) if links is not None and level.shape != "switch"}
     with_own |= {links for links, share in zip(taken, stated, strict=True) if links is not None and share is not None}
-    sums = Counter[str | None]()
-    for links, share in zip(taken, stated, strict=True):
-        sums[links] += share or 0.0  # type: ignore[assignment]
+    sums = _sums(taken, stated)
     open_ones = Counter(links for links, share in zip(taken, stated, strict=True) if share is None)
-    for links in sorted(links for links in with_own if sums[links] > 1.0 or (sums[links] == 1.0 and open_ones[links])):
+    for links in sorted(links for links in with_own if sums[links] > 1 or (sums[links] == 1 and open_ones[links])):
         report("cluster.network", f"shares of the {links} links leave nothing for others, or are above 1 in all (give smaller ones)")
         return ()
     shares = [
-        1.0 if links not in with_own else (1.0 - sums[links]) / open_ones[links] if share is None else share
+        1.0 if links not in with_own else float((1 - sums[links]) / open_ones[links]) if share is None else share
         for links, share in zip(taken, stated, strict=True)
     ]
     return tuple(replace(level, share=share) for level, share in zip(levels, shares, strict=True))

@@ -6,10 +6,11 @@ import pytest
 
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.registry import device, names
-from crossopt.instances.codesign.instance import FreeHardware
+from crossopt.instances.codesign.instance import FreeHardware, MultiScaleQuestion
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import device_at
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read_again
 from tests.every import every
 from tests.instances.codesign.test_reading import FIXED, FREE, read, refusal
 
@@ -78,6 +79,19 @@ def test_dimensions_share_the_links_that_they_have_in_common() -> None:
         ("ring", 2, 22.0),
         ("fully_connected", 8, 7.0),
     )
+
+
+def test_shares_of_links_add_up_as_decimals() -> None:
+    """0.4 + 0.2 + 0.3 + 0.1 is 1, though not in floating point, and 0.05 + 0.55 + 0.3 leaves 0.1."""
+    ring = "{size: 2, shape: ring, links: node, share: "
+    assert [row[2] / 229.0 for row in links(f"[{ring}0.4}}, {ring}0.2}}, {ring}0.3}}, {ring}0.1}}]")] == pytest.approx([0.4, 0.2, 0.3, 0.1])
+    assert links(f"[{ring}0.05}}, {ring}0.55}}, {ring}0.3}}, {{size: 2, shape: ring, links: node}}]")[3][2] == 22.9
+    listed = ", ".join(f"{ring}{share}}}" for share in ("[0.3, 0.4]", "0.2", "0.3", "0.1"))
+    several = read_again({"text": LISTED, "source": "question.yaml", "settings": [f"cluster.network=[{listed}]"]}, "codesign")
+    assert isinstance(several, MultiScaleQuestion)
+    assert [scale.network for scale in several.scales] == [
+        f"2 x 2 x 2 x 2 with {first}, 0.2, 0.3, 0.1 of the links" for first in (0.3, 0.4)
+    ]
 
 
 def test_links_of_a_chip_are_shared_as_its_wires_are() -> None:
