@@ -324,7 +324,8 @@ def _not_excluded(question: EmbeddingsQuestion, proof: PricedTiers, within: floa
             shown = _by_prices(question, proof, prices, inf if lacking and proof.limit is None else beyond)
     except ValueError as error:
         return str(error)
-    return shown.refused[0] if shown.refused else ""
+    label = f"it is called {proof.by!r}, and is by {shown.by!r}" if proof.by != shown.by else ""
+    return shown.refused[0] if shown.refused else label
 
 
 def least_units(value: float) -> int:

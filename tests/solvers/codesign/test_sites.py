@@ -139,6 +139,17 @@ def test_a_run_of_groups_takes_its_steps_times_the_mean_step() -> None:
         crossopt.solve(written.replace("LIMIT", "1e6"), engine="milp")
 
 
+def test_a_budget_of_exactly_what_a_run_of_groups_costs_is_kept() -> None:
+    """To the last bit, for rents of which the quotient by the money of a second rounds down."""
+    written = text(
+        "bandwidth: 1 Gbit/s, sync_every: [1, 30], quality: [{steps: 1.25}]", "goal: {tokens: 1e9, rent: RENT USD, budget: LIMIT USD}"
+    )
+    for cents in range(200, 216):
+        rented = written.replace("RENT", f"{cents / 100}")
+        answer = crossopt.solve(rented.replace("LIMIT", "1e6"))
+        assert crossopt.solve(rented.replace("LIMIT", f"{float(answer.money)!r}")).value == answer.value
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(20))
 def test_runs_of_groups_are_those_of_brute_force(seed: int) -> None:

@@ -420,6 +420,7 @@ def test_edits_of_a_proof_of_the_fewest_devices_are_refused() -> None:
         (4, replace(proof, tiers=(first, second, second))),
         (3, replace(proof, tiers=(replace(first, prices=(0.0, 0.0, 0.0)), second))),
         (3, replace(proof, tiers=(first, second) * 3)),
+        (3, replace(proof, tiers=(first, replace(second, by="all plans")))),
         (3, first),
     ):
         assert not check_answer(FAMILY, replace(result, proof=forged, bound=bound), question).accepted, forged

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import crossopt
 from crossopt.formulation.serving.matching import Part, apart_bound, counts_on, crossing, divided, rates_on, together_bound
 from crossopt.instances.catalogue.registry import entry_text
 from crossopt.instances.errors import InstanceError
@@ -787,6 +788,11 @@ def test_too_few_devices_for_both_parts_are_the_reason() -> None:
     question = ask(text.replace("40 ms", "40 ms, at: mean"))
     found = program(question, Limits(), unwatched)
     assert found.reasons == ("devices: a prefill and a decode worker need 8, more than the 4 of the question",)
+    document = crossopt.solve(text).data
+    assert crossopt.check(document).accepted
+    doubtful = {**document, "status": "UNKNOWN", "proved": False, "proof": {**document["proof"], "form": "unverified"}}
+    assert crossopt.check(doubtful).accepted
+    assert not crossopt.check({**doubtful, "reasons": ["devices: 9 are too few"]}).accepted
 
 
 def test_prefill_and_decode_workers_have_the_formats_of_the_cache_and_of_weights_in_common() -> None:
