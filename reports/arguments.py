@@ -304,12 +304,12 @@ class _Parser(argparse.ArgumentParser):
         return f"{name}: there is no such option ({remedy or f'see `{self.prog} --help`'})"
 
 
-def remedies_of(command: str) -> str:
-    """What the options of a command offer where its search found nothing in time; empty where there are none."""
+def remedies_of(command: str, engine: str | None = None) -> str:
+    """What the options of a command offer where a search, by this engine, found nothing in time; empty where there are none."""
     options = {option: action for action in _commands()[command]._actions for option in action.option_strings}
     offered = {
         "increase --time-limit": "--time-limit" in options,
-        "use --engine auto": "--engine" in options and options["--engine"].default == "auto",
+        "use --engine auto": engine not in (None, "auto") and "--engine" in options and options["--engine"].default == "auto",
         "leave fewer choices open": "--set" in options and options["--set"].metavar == "KEY=VALUE",
     }
     *others, last = [text for text, offers in offered.items() if offers] or [""]

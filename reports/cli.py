@@ -88,7 +88,7 @@ def _run_command(options: argparse.Namespace) -> int:
         console.load_numpy_without_threads()
     code = COMMANDS[options.command](options)
     if code == console.NO_DESIGN and not _is_interrupted():
-        sys.stderr.write(_without_answer(options.command))
+        sys.stderr.write(_without_answer(options.command, getattr(options, "engine", None)))
     return code
 
 
@@ -100,9 +100,9 @@ def _is_interrupted() -> bool:
     return bool(console.INTERRUPTS) if keep is None else keep.asked_to_end
 
 
-def _without_answer(command: str) -> str:
+def _without_answer(command: str, engine: str | None) -> str:
     """A line on a search that found nothing in time, with what may help by the options of the command."""
-    return f"{_MORE}: {remedies}\n" if (remedies := remedies_of(command)) else f"{_MORE}\n"
+    return f"{_MORE}: {remedies}\n" if (remedies := remedies_of(command, engine)) else f"{_MORE}\n"
 
 
 def _guarded(options: argparse.Namespace) -> int:
@@ -111,7 +111,7 @@ def _guarded(options: argparse.Namespace) -> int:
 
     given = console.seconds_of(options.time_limit) if options.command == "solve" else inf  # that of a comparison is of each engine
     usual = options.command == "solve" and options.time_limit is None
-    unanswered = _without_answer(options.command)
+    unanswered = _without_answer(options.command, getattr(options, "engine", None))
     seconds = console.USUAL_LIMIT if usual else given
     return guarded(lambda: _coded(lambda: _run_command(options)), seconds, options.out, usual=usual, unanswered=unanswered)
 

@@ -161,13 +161,14 @@ def test_no_time_exits_with_ten(capsys: Captured) -> None:
     out, err = capsys.readouterr()
     assert out.startswith("tiny   no design found (time limit after ")
     assert " of search)" in out.splitlines()[0]
-    more = "increase --time-limit, use --engine auto, or leave fewer choices open"
+    more = "increase --time-limit, or leave fewer choices open"
     assert err == f"no answer and no proof of infeasibility (exit code 10): {more}\n"
 
 
 def test_only_options_of_a_command_are_advised() -> None:
     assert remedies_of("plan") == remedies_of("serve") == remedies_of("checkpoint") == "increase --time-limit"
     assert remedies_of("explain") == "increase --time-limit, or leave fewer choices open"
+    assert remedies_of("solve", "boxes") == "increase --time-limit, use --engine auto, or leave fewer choices open"
     assert remedies_of("check") == ""
 
 
