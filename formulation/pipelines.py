@@ -267,8 +267,9 @@ class _Placements:
         self.question, self.rate, self.tick, self.most = question, rate, tick, most
         self.best: tuple[tuple[Stage, ...], Flow] | None = None
         self.steps = 0
-        self.nodes = [(node, place > 0) for group in question.alike for place, node in enumerate(group)]
-        """With whether the node before may be exchanged for it."""
+        linked = (group for group in question.alike if question.through[group[0]])
+        self.nodes = [(node, place > 0) for group in linked for place, node in enumerate(group)]
+        """Those through which links let tokens, with whether the node before may be exchanged for it."""
         tables = [_table(question, node) for node, _ in self.nodes]
         works = [max(count * rate for count, rate in enumerate(table, 1)) for table in tables]
         self.work = [*accumulate(reversed(works), initial=0)][::-1]

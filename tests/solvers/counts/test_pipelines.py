@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from crossopt.crossflow.pipelines import Links, Stage, greatest_flow
-from crossopt.formulation.pipelines import closed_bound, covering, least_rate
+from crossopt.formulation.pipelines import best_above, closed_bound, covering, least_rate
 from crossopt.instances.counts.pipelines import PipelinesQuestion
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.shown import text_of
@@ -228,3 +228,13 @@ def test_links_without_a_chain_for_all_layers_are_proved_infeasible() -> None:
         ("links: no chain of nodes with links holds all layers",),
     )
     assert check_answer(FAMILY, found, question).accepted
+
+
+def test_a_node_without_links_makes_the_search_of_all_placements_no_longer() -> None:
+    question = drawn_pipelines(12)
+    document = yaml.safe_load(question.document["text"])
+    document["nodes"]["more"] = {"rates": [1, 1]}
+    found, other = (best_above(one, 0, nothing, 40_000) for one in (question, pipelines_in(document)))
+    assert found is not None
+    assert other is not None
+    assert other[1].value == found[1].value
