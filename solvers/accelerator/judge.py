@@ -1,6 +1,7 @@
 """A chip with schedules and stages, its judge operator by operator, and the proof of a bound carried out anew."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import ceil, fsum, inf
 from typing import Final
 
@@ -13,7 +14,7 @@ from crossopt.formulation.accelerator.bounds import Pricing, is_bounded
 from crossopt.formulation.accelerator.schedule import MOST_STATES
 from crossopt.instances.accelerator.networks import Layer
 from crossopt.instances.accelerator.question import AcceleratorQuestion, PipelineSchedule, Recompute
-from crossopt.instances.files.units import bytes_beyond
+from crossopt.instances.files.units import bytes_beyond, exact
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
@@ -180,6 +181,14 @@ def _area(question: AcceleratorQuestion, chip: ChipAnswer | BuiltChip) -> float:
     return float(chip_area(chip.columns())[0])
 
 
+def _float(seconds: Fraction) -> float:
+    """The nearest float; infinite where there is none as large."""
+    try:
+        return float(seconds)
+    except OverflowError:
+        return inf
+
+
 class _NetworkJudge:
     """The judge of the plan of one network."""
 
@@ -211,7 +220,8 @@ class _NetworkJudge:
         stages = self._layers_of_stages()
         passes = self._passes()
         cycles = {(item.layer, item.tensor, item.backward): item.cycles for item in passes}
-        loads = [self._load(number, layers, self._seconds(number, layers, cycles)) for number, layers in enumerate(stages)]
+        timed = [self._load(number, layers, self._seconds(number, layers, cycles)) for number, layers in enumerate(stages)]
+        loads, slowest = [load for load, _ in timed], max(seconds for _, seconds in timed)
         if plan.interleave > 1:
             loads = [replace(load, memory=self._played(number % self.groups, stages)) for number, load in enumerate(loads)]
         rounds = ceil(file.batch // plan.microbatch / plan.data) if plan.interleave == 1 else self._filled() * len(loads)
@@ -222,10 +232,10 @@ class _NetworkJudge:
         ]
         waited = parameters[0] if file.gradients == "first" else max(parameters)
         training = file.passes == "training"
-        gradients = 4.0 * ((plan.data - 1) / plan.data) * waited / file.bandwidth if training else 0.0
+        gradients = Fraction(4 * (plan.data - 1), plan.data) * Fraction(waited) / exact(file.bandwidth) if training else Fraction(0)
         devices = plan.data * sum(stage.tensor for stage in plan.stages[: self.groups])
         violations += [self.prefix + rule for rule in (*self._rules(devices), *self._memory_rules(loads))]
-        return NetworkFigures(max(load.total for load in loads) * rounds + gradients, devices, tuple(loads), passes, gradients)
+        return NetworkFigures(_float(slowest * rounds + gradients), devices, tuple(loads), passes, _float(gradients))
 
     def _layer(self, row: int) -> Layer:
         return self.network.kinds[self.network.kind_of[row]]
@@ -288,28 +298,32 @@ class _NetworkJudge:
                 raise ValueError(f"operators of {layer.name} run beside each other on more cores than there are")
         return PassCycles(layer.name, tensor, backward, max(*ends, int(moving[0])), sum(every), int(moving[0]))
 
-    def _seconds(self, number: int, layers: list[int], cycles: dict[tuple[str, int, bool], int]) -> list[float]:
-        """Seconds of the passes of a stage."""
-        found, tensor, clock = list[float](), self.plan.stages[number].tensor, self.question.file.clock
+    def _seconds(self, number: int, layers: list[int], cycles: dict[tuple[str, int, bool], int]) -> list[Fraction]:
+        """Seconds of the passes of a stage, exactly, so that a batch of just the limit keeps it."""
+        found, tensor, clock = list[Fraction](), self.plan.stages[number].tensor, exact(self.question.file.clock)
         for backward in self.question.directions:
             if self.chip is None:
-                found.append(fsum(float(self.built[tensor][self.network.kind_of[row], int(backward)]) for row in layers))
+                found.append(
+                    sum((Fraction(float(self.built[tensor][self.network.kind_of[row], int(backward)])) for row in layers), Fraction(0))
+                )
             else:
-                found.append(fsum(cycles[self._layer(row).name, tensor, backward] for row in layers) / clock)
+                found.append(sum(cycles[self._layer(row).name, tensor, backward] for row in layers) / clock)
         return found
 
-    def _load(self, number: int, layers: list[int], passes: list[float]) -> StageLoad:
+    def _load(self, number: int, layers: list[int], passes: list[Fraction]) -> tuple[StageLoad, Fraction]:
+        """What a stage does and keeps, and its seconds exactly."""
         file, plan, stage = self.question.file, self.plan, self.plan.stages[number]
         earlier = {self.network.names.index(name) for item in plan.stages[:number] for name in item.layers}
-        came, goes = (plan.microbatch * self._passing(inside) / file.bandwidth for inside in (earlier, earlier | set(layers)))
+        moved = (Fraction(plan.microbatch * self._passing(inside)) for inside in (earlier, earlier | set(layers)))
+        came, goes = (size / exact(file.bandwidth) for size in moved)
         waiting = len(plan.stages) - number - 1
         again = stage.recompute == "full" and waiting > 0 and file.passes == "training"
-        compute = fsum((*passes, passes[0] if again else 0.0))
-        transfer = fsum((came, max(goes - passes[0], 0.0) if again else goes))
+        compute = sum(passes, passes[0] if again else Fraction(0))
+        transfer = came + (max(goes - passes[0], Fraction(0)) if again else goes)
         parameters, activations, stash = self._kept(number, layers)
         training = file.passes == "training"
         memory = parameters + activations + waiting * stash if training else parameters + activations
-        return StageLoad(compute, transfer, fsum((compute, transfer)), memory)
+        return StageLoad(_float(compute), _float(transfer), _float(compute + transfer), memory), compute + transfer
 
     def _kept(self, number: int, layers: list[int]) -> tuple[float, float, float]:
         """Bytes of a stage on a device: parameters with their copies, activations, and a microbatch that waits for its backward pass."""

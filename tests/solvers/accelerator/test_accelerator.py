@@ -787,3 +787,19 @@ def test_the_answer_names_ends_of_options_and_batches_of_graphs(tmp_path: Path, 
     assert "at an end of its options, beyond which a better chip may lie: compute area (" in texts[0]
     assert "residual was imported with a batch of 16, which counts as one sample here" in texts[1]
     assert "width (4)" in texts[1]
+
+
+@pytest.mark.parametrize(("batch", "cycles"), [(3, 1), (3, 2), (6, 5), (7, 3)])
+def test_a_batch_of_exactly_the_limit_keeps_it_and_one_of_a_nanosecond_more_does_not(batch: int, cycles: int) -> None:
+    """A vector core of 16 lanes works on 80 values in 5 rounds, at 1 GHz; each sample is a microbatch of its own."""
+    operator = {"name": "v", "cores": "vector", "size": 80, "cycles": cycles}
+    chips = {"tensor_cores": 1, "vector_cores": 1, "width": 16, "depth": 16, "buffer": 2, "least_share": 0}
+    asks = {"kind": "accelerator", "devices": 1, "batch": batch, "memory": "1 MiB", "bandwidth": "1 GB/s", "clock": "1 GHz"}
+    asks |= {"passes": "forward", "chips": chips, "layers": [{"name": "a", "operators": [operator]}]}
+    nanoseconds = 5 * batch * cycles
+    found, none = (
+        solve(FAMILY, question_of({**asks, "time_limit": f"{limit} ns"}), "auto", Limits(), unwatched)
+        for limit in (nanoseconds, nanoseconds - 1)
+    )
+    assert (found.value, found.proved) == (nanoseconds / 1e9, True)
+    assert (none.status, none.proved) == ("INFEASIBLE", True)
