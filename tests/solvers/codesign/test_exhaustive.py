@@ -778,3 +778,18 @@ def _leaves(record: Any, path: str = "") -> dict[str, Any]:  # noqa: ANN401 - th
         elif isinstance(part, int | float | np.ndarray):
             found[name] = part
     return found
+
+
+@pytest.mark.parametrize(("reticle", "found"), [(542, "OPTIMAL"), (541, "INFEASIBLE")])
+def test_dies_of_exactly_the_reticle_are_within_it(reticle: int, found: str) -> None:
+    """In floats a third of 1,626 mm^2 is above 542 mm^2."""
+    text = f"""
+kind: codesign
+workload: {{transformer: {{layers: 4, hidden: 512, heads: 8, ffn: 1024, vocabulary: 8192, sequence: 512}}, global_batch: 16}}
+cluster: {{devices: 8, devices_per_node: 2}}
+technology: accelerator-7nm
+budget: {{die_area: 5000 mm^2, package_area: 20000 mm^2, power: 2000 W, reticle: {reticle} mm^2, power_density: 9 W/mm^2}}
+choices: {{die_area: 1626 mm^2, dies: 3, hbm_stacks: 6, compute_power: 300 W, tensor: [1, 2]}}
+"""
+    for by in ("exhaustive", "boxes"):
+        assert answered(ask(text), by).status == found
