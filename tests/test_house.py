@@ -1,6 +1,7 @@
 """The house rules that no linter knows: which room enters which, who names solvers, how long functions and files are."""
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -118,7 +119,7 @@ def test_imports_run_one_way(room: str) -> None:
 
 
 def test_no_import_is_relative_and_none_leaves_the_package_out() -> None:
-    relative = [name for name, tree in trees().items() for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+    relative = [name for name, tree in trees().items() for node in statements(tree) if isinstance(node, ast.ImportFrom) and node.level]
     bare = [name for name in OURS for module in imports(trees()[name]) if module.split(".")[0] in ROOMS]
     assert (relative, bare) == ([], [])
 
@@ -217,6 +218,7 @@ def test_libraries_print_nothing_and_assert_nothing() -> None:
     found = [
         (name, node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else "assert")
         for name in OURS
+        if re.search(r"\b(print|eval|exec|input)\b|\bassert\b", FILES[name].read_text(encoding="utf-8"))
         for node in ast.walk(trees()[name])
         if isinstance(node, ast.Assert) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in banned)
     ]

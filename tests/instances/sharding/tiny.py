@@ -53,8 +53,8 @@ def least(problem: Problem) -> int | None:
 def peak(core: Core, chosen: Ints) -> int:
     """The most memory in use, member by member and time by time."""
     taken = core.usages[core.usage_offsets[:-1] + chosen[core.member_nodes]]
-    lives = list(zip(core.member_starts.tolist(), core.member_ends.tolist(), taken.tolist(), strict=True))
-    return max((sum(use for start, end, use in lives if start <= time < end) for time, _, _ in lives), default=0)
+    times = core.member_starts[:, None]
+    return int((((core.member_starts <= times) & (times < core.member_ends)) @ taken).max(initial=0))
 
 
 def choices_of(core: Core) -> list[tuple[Ints, int]]:

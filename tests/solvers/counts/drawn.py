@@ -181,12 +181,12 @@ def best_pipelines(question: PipelinesQuestion) -> float:
     for held in product(*ways):
         covered = [sum(question.tables[v][e[1] - e[0] - 1] for v, e in enumerate(held) if e and e[0] <= at < e[1]) for at in range(layers)]
         if min(covered) > most:
-            most = max(most, _least_cut(question, held))
+            most = max(most, _least_cut(question, held, most))
     return question.seconds(most)
 
 
-def _least_cut(question: PipelinesQuestion, held: tuple[tuple[int, int] | None, ...]) -> int:
-    """The smallest of all cuts: of each node neither side, its entry alone, or both lie on the side of the source."""
+def _least_cut(question: PipelinesQuestion, held: tuple[tuple[int, int] | None, ...], enough: int) -> int:
+    """The smallest cut, or the first not above `enough`: neither side of a node, its entry alone, or both lie on the side of the source."""
     nodes = [(node, *interval) for node, interval in enumerate(held) if interval is not None]
     least = sum(question.links.source)
     for sides in product((0, 1, 2), repeat=len(nodes)):
@@ -199,4 +199,6 @@ def _least_cut(question: PipelinesQuestion, held: tuple[tuple[int, int] | None, 
                 chains = begin <= last < end if question.file.partial else begin == last
                 total += question.links.between[node][other] if chains and side == 2 and its == 0 else 0
         least = min(least, total)
+        if least <= enough:
+            break
     return least
