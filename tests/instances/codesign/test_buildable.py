@@ -288,7 +288,7 @@ def test_what_could_just_be_built_is_explained(monkeypatch: pytest.MonkeyPatch, 
     assert "  L2: feeds 88% of the peak in large products, of 76% at the least" in said
     assert not [line for line in said if "range end" in line]
     sold = "a100-80g, which is sold: 6.608 s by its best plan, proved (data 64 · microbatch 4 · no recompute · ZeRO-3 · overlap data)"
-    assert f"  beside it stands {sold}; the chip is 1.6% faster, too close to call: the model's mean error is 6.2%" in said
+    assert f"  beside it stands {sold}; the chip is 1.6% faster, too close to call: the model's mean error is 5.9%" in said
     assert "  L1: 192.3 KiB for each bundle of cores, whose kernels take 144 KiB" in said
 
 
