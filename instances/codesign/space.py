@@ -5,6 +5,7 @@ Both are counted in the order in which the choices stand, the last one fastest. 
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
+from functools import lru_cache
 from itertools import combinations as combinations_of
 from itertools import islice, product
 from math import prod
@@ -331,15 +332,22 @@ def _hardware_options(instance: Instance) -> Options:
 
 def layouts_of(instance: Instance) -> Ints:
     """Degrees of tensor, context, pipeline and data parallelism whose product is the number of devices, one row each."""
-    options, count = dict(instance.plan_options), instance.cluster.devices
+    options = dict(instance.plan_options)
     names = ("tensor", "context", "pipeline") if isinstance(instance.workload, Transformer) else ("rows", "columns", "layers")
+    return _layouts(instance.cluster.devices, options["data"], *(options[name] for name in names))
+
+
+@lru_cache(64)
+def _layouts(count: int, replicas: tuple[Any, ...], *degrees: tuple[Any, ...]) -> Ints:
+    """Rows of degrees and of replicas with this product, which nobody changes."""
     rows = np.zeros((1, 0), np.int64)
-    for name in names:
-        values = np.array(options[name], np.int64)
-        rows = np.column_stack([np.repeat(rows, len(values), axis=0), np.tile(values, len(rows))])
+    for values in degrees:
+        rows = np.column_stack([np.repeat(rows, len(values), axis=0), np.tile(np.array(values, np.int64), len(rows))])
         rows = rows[count % rows.prod(axis=1) == 0]
     data = count // rows.prod(axis=1)
-    return np.column_stack([rows, data])[np.isin(data, np.array(options["data"], np.int64))]
+    found = np.column_stack([rows, data])[np.isin(data, np.array(replicas, np.int64))]
+    found.flags.writeable = False
+    return found
 
 
 def _other_options(instance: Instance) -> Options:
