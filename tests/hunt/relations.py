@@ -6,7 +6,6 @@ Each relation makes of a drawn question with its best answer another question wh
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from fractions import Fraction
 from math import inf, nextafter
 from pathlib import Path
@@ -107,12 +106,9 @@ def _decimal(number: Fraction) -> bool:
 
 def decimal(number: Fraction) -> str:
     """A fraction of a denominator of twos and fives in all its digits."""
-    digits = 0
-    while (number * 10**digits).denominator != 1:
-        digits += 1
-        if digits > 60:
-            return "9" * 60
-    return f"{Decimal(int(number * 10**digits)).scaleb(-digits):f}"
+    places = next((places for places in range(60) if (number * 10**places).denominator == 1), 60)
+    digits = f"{int(number * 10**places):0{places + 1}d}"
+    return f"{digits[:-places]}.{digits[-places:]}" if places else digits
 
 
 # --- relations -----------------------------------------------------------------------------------------------------------------------
