@@ -1,6 +1,7 @@
 """What may be done with each table: sharding, kernel, pieces and cache, with milliseconds and bytes of a shard on each device."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from math import ceil, fsum
 from typing import Final, Literal
 
@@ -110,6 +111,7 @@ def _kernels(table: Table, sharding: embeddings.Sharding, columns: int, choices:
             yield Option(sharding, kernel, columns, cache)
 
 
+@lru_cache(1 << 12)
 def priced(table: Table, option: Option, choices: Choices, group: embeddings.Group) -> PricedOption:
     """Milliseconds and bytes of the pieces of an option."""
     lookups = embeddings.Lookups(table.rows, table.dimension, table.pooling, table.fraction, table.element, table.weighted, table.pooled)
