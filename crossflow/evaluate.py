@@ -5,7 +5,7 @@ from dataclasses import replace
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.bill import Bill
 from crossopt.crossflow.cost import Prices, step_cost
-from crossopt.crossflow.hardware import Budget, Cluster, Hardware, faults, variants_of
+from crossopt.crossflow.hardware import Budget, Cluster, Hardware, faults, is_within, variants_of
 from crossopt.crossflow.kernels.distributed_product import bill as gemm_bill
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
@@ -15,6 +15,9 @@ from crossopt.crossflow.plan import broken_rules as broken_plan_rules
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.transformer import bill as transformer_bill
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
+
+_SUMS = ("area", "power", "power_per_area")
+"""Dimensions of what is added up of chosen decimals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Limit:
 
     @property
     def satisfied(self) -> bool:
-        return self.used <= self.available
+        return bool(is_within(self.used, self.available)) if self.unit in _SUMS else self.used <= self.available
 
     @property
     def share(self) -> float:

@@ -16,7 +16,7 @@ from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.fields import Area, AreaChoice, CountChoice, Doc, NonZero, Power, PowerChoice
-from crossopt.crossflow.hardware import Efficiency, Hardware, take
+from crossopt.crossflow.hardware import Efficiency, Hardware, is_within, take
 from crossopt.crossflow.operator_costs import Columns, columns_of, graph_costs
 from crossopt.crossflow.operator_graph import values_in
 from crossopt.instances.accelerator.networks import Network
@@ -248,5 +248,5 @@ def _within(section: TechnologySection, entry: TechnologyEntry, hardware: Hardwa
     limits = {name: getattr(section, name) or getattr(own, name) for name in ("die_area", "package_area", "power")}
     limits["power_density"] = inf if entry.power_density is None else entry.power_density
     for name, limit in limits.items():
-        found &= np.less_equal(getattr(hardware, name), limit)
-    return np.asarray(found & np.less_equal(hardware.one_die, inf if entry.reticle is None else entry.reticle))
+        found &= is_within(getattr(hardware, name), limit)
+    return np.asarray(found & is_within(hardware.one_die, inf if entry.reticle is None else entry.reticle))

@@ -13,7 +13,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.envelope import envelope
-from crossopt.crossflow.hardware import Hardware, headroom_of, take
+from crossopt.crossflow.hardware import Hardware, headroom_of, is_within, take
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.catalogue.chips import split_of
 from crossopt.instances.codesign.chips import device_of, generated, made_of
@@ -236,8 +236,5 @@ def _values(space: Grid, places: Ints) -> dict[str, Array]:
 
 def within(instance: Instance, hardware: Hardware) -> Mask:
     """Devices within the budgets of area, power and heat, and within the reticle."""
-    budget = instance.budget
-    allowed = np.less_equal(hardware.die_area, budget.die_area) & np.less_equal(hardware.package_area, budget.package_area)
-    allowed = allowed & np.less_equal(hardware.power, budget.power) & np.less_equal(hardware.power_density, budget.power_density)
-    allowed = allowed & np.less_equal(hardware.one_die, budget.one_die)
-    return np.asarray(allowed)
+    limits = ("die_area", "package_area", "power", "power_density", "one_die")
+    return np.logical_and.reduce([is_within(getattr(hardware, name), getattr(instance.budget, name)) for name in limits])

@@ -91,11 +91,11 @@ def per_sample(file: CodesignFile, root: Node) -> CodesignFile:
 
 
 def batch_faults(file: CodesignFile) -> list[tuple[str, str]]:
-    """Faults of comparing batches by step time, which always favours the smallest."""
+    """Faults of comparing batches by step time: a step of a smaller one does less work."""
     faults = []
     if file.objective in ("step_time", "worst_step_time"):
         remedy = "write objective: time_per_sample, energy_per_token, or run_cost with goal: {tokens}"
-        faults.append(("objective", f"the smallest of several batches always has the shortest step ({remedy})"))
+        faults.append(("objective", f"steps of different batches do different work ({remedy})"))
     for name in (name for name in ("step_time", "worst_step_time") if getattr(file.budget, name) is not None):
         remedy = "write goal: {tokens, deadline}, or give one batch"
         faults.append((f"budget.{name}", f"the same limit on a step asks less of a smaller batch ({remedy})"))

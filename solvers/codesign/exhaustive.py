@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Ints, Mask
-from crossopt.crossflow.hardware import Hardware, take
+from crossopt.crossflow.hardware import Hardware, is_within, take
 from crossopt.crossflow.plan import Plans, code
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.boxes import chips_at
@@ -310,7 +310,7 @@ def _affordable(instance: Instance, hardware: Hardware, count: int, plans: int, 
     for name, need, available in (*areas, reticle, *powers):
         if available == float("inf"):
             continue
-        within = np.broadcast_to(np.asarray(need) <= available, (count,))
+        within = np.broadcast_to(is_within(need, available), (count,))
         tally.see_limit(name, int(within.sum()) * plans, float(np.min(need) / available))
         affordable &= within
     return affordable

@@ -158,7 +158,10 @@ def test_pairs_of_devices_and_batches_come_in_the_order_of_devices() -> None:
 @pytest.mark.parametrize(
     ("settings", "fault"),
     [
-        (("objective=step_time",), "objective: the smallest of several batches always has the shortest step"),
+        (
+            ("objective=step_time",),
+            "objective: steps of different batches do different work",
+        ),
         (("objective=devices", OPEN), "objective: the fewest devices for one of several batches need a limit on the whole run"),
         (("budget.step_time=1 s",), "budget.step_time: the same limit on a step asks less of a smaller batch"),
         (("workload.global_batch={from: 1, to: 65}",), "workload.global_batch: 65 batches are more than the 64"),

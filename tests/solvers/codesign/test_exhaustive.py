@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import crossopt
 from crossopt.crossflow import transformer
 from crossopt.crossflow.arrays import Array, Ints, distinct
 from crossopt.crossflow.bill import PlanCosts
@@ -198,6 +199,24 @@ def conflicts_one_by_one(instance: Instance) -> tuple[Conflict, ...]:
             share[limit.name] = min(share.get(limit.name, float("inf")), limit.used / limit.available)
     order = ("die area", "package area", "reticle", "power", "power density", "memory")
     return tuple(Conflict(name, kept[name], share[name]) for name in order if name in kept)
+
+
+def test_a_die_of_exactly_its_budget_in_decimals_keeps_it() -> None:
+    """189.8 + 26.9 + 82 + 41 + 46.7 + 4 x 4.05 mm^2 are 402.6 mm^2, though not in floating point."""
+    text = (
+        "kind: codesign\nworkload: {model: deepflow-lstm, global_batch: 4096, precision: fp16}\n"
+        "cluster: {devices: 64, devices_per_node: 1}\n"
+        "technology: {base: v100-class, logic: 7nm, memory: hbm2e-16, network: step-4}\n"
+        "budget: {die_area: 402.6 mm^2, package_area: 6000 mm^2, power: 3000 W}\n"
+        "choices: {compute_area: [100 mm^2, 189.8 mm^2], registers_area: 26.9 mm^2, l1_area: 82 mm^2, l2_area: 41 mm^2,"
+        " network_area: 46.7 mm^2, hbm_stacks: 4, split: rows-columns, rows: 8, columns: 8}\n"
+    )
+    dearer = crossopt.solve(text.replace("402.6", "403"))
+    for name in ("exhaustive", "boxes"):
+        answer = crossopt.solve(text, engine=name)
+        assert (answer.proved, answer.value) == (True, dearer.value)
+        assert crossopt.check(answer).accepted
+    assert crossopt.solve(text.replace("402.6", "402.5999")).value > dearer.value
 
 
 @pytest.mark.parametrize("budget", ["power: 100 W", "die_area: 300 mm^2", "package_area: 500 mm^2"])
