@@ -16,7 +16,7 @@ from crossopt.instances.catalogue.registry import device_given, is_path, names
 from crossopt.instances.catalogue.uncertain import PRICES, multiplied
 from crossopt.instances.codesign.section import ClusterSection, CodesignFile, PricesSection
 from crossopt.instances.codesign.stack_table import Machine, Stack
-from crossopt.instances.files.units import nearest
+from crossopt.instances.files.units import exact, nearest
 from crossopt.instances.files.written import short_repr
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def goal_of(file: CodesignFile, tokens: int, devices: int, power: float, usual_n
     if bought is not None:
         nodes = ceil(devices / min(file.cluster.devices_per_node or usual_node, devices))
         purchase = Purchase(
-            capital=devices * bought.device + nodes * bought.node,
+            capital=float(devices * exact(bought.device) + nodes * exact(bought.node)),
             lifetime=bought.lifetime or inf,
             power=devices * float(power) * bought.pue,
             electricity=bought.electricity,

@@ -71,6 +71,14 @@ def test_bought_devices_are_paid_in_full_or_written_off_over_the_run_by_hand() -
     assert Goal(1e9, 64 * 2048, 8, budget=990.0, purchase=unpowered).step_time == 1e-30
 
 
+def test_the_price_of_all_devices_is_a_sum_of_decimals() -> None:
+    """12 x 9,368.6 + 2 x 744.8 USD are 113,912.8 USD, though not in floating point."""
+    bought = "{tokens: 1e9, budget: 113912.8 USD, purchase: {device: 9368.6 USD, node: 744.8 USD}}"
+    goal = read_question(asked(bought, "cluster={devices: 12, devices_per_node: 6}", "workload.global_batch=12")).goal
+    assert goal is not None
+    assert goal.step_time == inf
+
+
 def test_a_purchase_is_that_of_all_devices_and_nodes_at_their_rated_power() -> None:
     """16 devices in two nodes of 8: 16 x 10,000 + 2 x 5,000 USD; 16 x 400 W x 1.5 (a100-80g is rated at 400 W)."""
     words = "purchase: {device: 10000 USD, node: 5000 USD, lifetime: 1 year, electricity: 0.36 USD/kWh, pue: 1.5}"
