@@ -237,4 +237,4 @@ def _values(space: Grid, places: Ints) -> dict[str, Array]:
 def within(instance: Instance, hardware: Hardware) -> Mask:
     """Devices within the budgets of area, power and heat, and within the reticle."""
     limits = ("die_area", "package_area", "power", "power_density", "one_die")
-    return np.logical_and.reduce([is_within(getattr(hardware, name), getattr(instance.budget, name)) for name in limits])
+    return np.asarray(np.logical_and.reduce([is_within(getattr(hardware, name), getattr(instance.budget, name)) for name in limits]))
