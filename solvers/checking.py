@@ -260,10 +260,10 @@ def _faults_of_baselines(family: ProblemType[Q, A, D], saved: Result[A, D], ques
         return faults
     names = [baseline.name for baseline in saved.baselines]
     searched = [own for own in named if own in declared]
-    complete = saved.stopped == "complete" and saved.answer is not None and saved.bound is not None
-    always = [own for own in declared if own.always and (searched or (complete and saved.engine in own.always))]
-    left = [own for own in always if own not in searched]
     by_rule = [replace(baseline, seconds=0.0) for baseline, own in zip(saved.baselines, named, strict=True) if own is None]
+    complete = saved.stopped == "complete" and saved.answer is not None and saved.bound is not None
+    always = [own for own in declared if own.always and (searched or by_rule or (complete and saved.engine in own.always))]
+    left = [own for own in always if own not in searched]
     rules = None if family.rules is None else family.rules(question, saved)
     true = [judge_baseline(family.judge, question, own) for own in rules or ()]
     omitted = not by_rule and (rules is None or saved.stopped != "complete")

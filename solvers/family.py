@@ -91,6 +91,17 @@ def no_names(question: Any) -> tuple[BaselineName, ...]:  # noqa: ANN401 - any q
     return ()
 
 
+def rules_of(found: Callable[[Q], Sequence[Baseline[A]]], *engines: str) -> Callable[[Q, Result[A, D]], Sequence[Baseline[A]] | None]:
+    """Baselines by rules, which every answer of these engines has, and other results all of them or none."""
+
+    def rules(question: Q, saved: Result[A, D]) -> Sequence[Baseline[A]] | None:
+        needed = saved.answer is not None and saved.engine in engines
+        present = any(not baseline.name.startswith(RIVAL) for baseline in saved.baselines)
+        return found(question) if needed or present else None
+
+    return rules
+
+
 @dataclass(frozen=True, slots=True)
 class Proved:
     """Outcome of a check of a bound: steps done, and faults; `unverified` if it rests on a claim."""

@@ -1,6 +1,6 @@
 """Fleets of several kinds of devices as a problem type: answers, their judge in exact fractions, and bounds counted anew."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf
@@ -10,8 +10,8 @@ from crossopt.formulation.certificate import Leaf, Step, bound_of_tree, integer_
 from crossopt.formulation.fleet import bound_of_fleets, prices_of, scaled, slice_model, worth_of
 from crossopt.instances.counts.fleet import FleetQuestion
 from crossopt.instances.files.units import exact
-from crossopt.solvers.answer import Baseline, Progress, Result, Verdict, Watch
-from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.answer import Progress, Result, Verdict, Watch
+from crossopt.solvers.family import ProblemType, Proved, lazy_import, rules_of
 from crossopt.solvers.proofs import Integers, UnverifiedBound
 
 _FEW = 4
@@ -181,15 +181,6 @@ def _unit_of(question: FleetQuestion) -> str:
 
 
 _ENGINES = "crossopt.solvers.counts.fleet_engines"
-_BASELINES_OF = lazy_import("crossopt.solvers.counts.rules", "rules_of_fleet")
-
-
-def _baselines(question: FleetQuestion, saved: Result[Fleet, FleetUse]) -> Sequence[Baseline[Fleet]] | None:
-    """Those of engines with a bound."""
-    needless = saved.answer is None or saved.engine == "cheapest"
-    return None if needless and not saved.baselines else _BASELINES_OF(question)
-
-
 FAMILY: ProblemType[FleetQuestion, Fleet, FleetUse] = ProblemType(
     kind="fleet",
     what="fleet",
@@ -201,7 +192,7 @@ FAMILY: ProblemType[FleetQuestion, Fleet, FleetUse] = ProblemType(
     judged="shares, load and number of devices of each kind",
     prove=prove,
     reasons=reasons_of,
-    rules=_baselines,
+    rules=rules_of(lazy_import("crossopt.solvers.counts.rules", "rules_of_fleet"), "tree", "slices"),
     proof_labels=frozenset({BY_PRICES, BY_TREE}),
     provers={BY_PRICES: ("tree", "slices"), BY_TREE: ("slices",)},
     described=lambda question: {"unit": _unit_of(question)},

@@ -9,8 +9,8 @@ from typing import Final
 from crossopt.formulation.counts import LargeError, Placed, best_of
 from crossopt.instances.counts.shapes import InstancesQuestion
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.solvers.answer import Baseline, Progress, Result, Verdict, Watch
-from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.answer import Progress, Result, Verdict, Watch
+from crossopt.solvers.family import ProblemType, Proved, lazy_import, rules_of
 from crossopt.solvers.proofs import UnverifiedBound
 
 _FEW = 6
@@ -182,15 +182,6 @@ def _sentences(question: InstancesQuestion, saved: Result[InstanceGroups, Server
 
 
 _ENGINES = "crossopt.solvers.counts.instance_engines"
-_BASELINES_OF = lazy_import("crossopt.solvers.counts.rules", "rules_of_instances")
-
-
-def _baselines(question: InstancesQuestion, saved: Result[InstanceGroups, ServerUse]) -> Sequence[Baseline[InstanceGroups]] | None:
-    """Those of engines with a bound."""
-    needless = saved.answer is None or saved.engine == "greedy"
-    return None if needless and not saved.baselines else _BASELINES_OF(question)
-
-
 FAMILY: ProblemType[InstancesQuestion, InstanceGroups, ServerUse] = ProblemType(
     kind="instances",
     what="configuration",
@@ -202,6 +193,6 @@ FAMILY: ProblemType[InstancesQuestion, InstanceGroups, ServerUse] = ProblemType(
     judged="threads, requests, latencies and limits of every instance",
     prove=prove,
     reasons=_sentences,
-    rules=_baselines,
+    rules=rules_of(lazy_import("crossopt.solvers.counts.rules", "rules_of_instances"), "program", "bisection", "highs", "cpsat"),
     proof_labels=frozenset({BY_PROGRAM}),
 )

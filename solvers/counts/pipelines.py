@@ -9,8 +9,8 @@ from typing import Final
 from crossopt.crossflow.pipelines import SINK, SOURCE, Flow, Stage, greatest_flow
 from crossopt.formulation.pipelines import LargeError, Tick, best_above, chain_of, closed_bound, covering
 from crossopt.instances.counts.pipelines import PipelinesQuestion
-from crossopt.solvers.answer import Baseline, Progress, Result, Verdict, Watch
-from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.answer import Progress, Result, Verdict, Watch
+from crossopt.solvers.family import ProblemType, Proved, lazy_import, rules_of
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
 BY_WORK: Final = "work of all nodes, and links at both ends"
@@ -168,15 +168,6 @@ def _nothing() -> None:
 
 
 _ENGINES = "crossopt.solvers.counts.pipeline_engines"
-_BASELINES_OF = lazy_import("crossopt.solvers.counts.rules", "rules_of_pipelines")
-
-
-def _baselines(question: PipelinesQuestion, saved: Result[Placement, TokenFlow]) -> Sequence[Baseline[Placement]] | None:
-    """Those of engines with a bound."""
-    needless = saved.answer is None or saved.engine == "stages"
-    return None if needless and not saved.baselines else _BASELINES_OF(question)
-
-
 FAMILY: ProblemType[PipelinesQuestion, Placement, TokenFlow] = ProblemType(
     kind="pipelines",
     what="placement",
@@ -188,7 +179,7 @@ FAMILY: ProblemType[PipelinesQuestion, Placement, TokenFlow] = ProblemType(
     judged="the greatest flow through all nodes and links, and a cut that proves it",
     prove=prove,
     reasons=lambda question, _: reasons_of(question),
-    rules=_baselines,
+    rules=rules_of(lazy_import("crossopt.solvers.counts.rules", "rules_of_pipelines"), "auto", "exhaustive", "cpsat"),
     seeded=frozenset({"auto", "stages"}),
     proof_labels=frozenset({BY_WORK, BY_CHAINS, BY_COVERS, BY_PLACEMENTS}),
 )

@@ -1,6 +1,6 @@
 """Bandwidths of a network as a problem type: answers, their judge, and bounds recomputed from multipliers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import fsum, inf, sqrt
@@ -23,7 +23,7 @@ from crossopt.formulation.network import (
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.network.question import NetworkFile, NetworkQuestion, WorkloadSection, loads_of
 from crossopt.solvers.answer import Baseline, Number, Result, Verdict, Watch
-from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.family import ProblemType, Proved, lazy_import, rules_of
 from crossopt.solvers.proofs import Tangent, Tangents
 
 # Bandwidths of a network, and their judge: times of the workloads from the question's own figures, the cost, and every limit.
@@ -301,12 +301,6 @@ def _lowered(question: NetworkQuestion, bound: Number) -> Number:
     return bound * (1.0 - 2.0**-44)
 
 
-def _baselines(question: NetworkQuestion, saved: Result[Bandwidths, Network]) -> Sequence[Baseline[Bandwidths]] | None:
-    """Those of the engine with a bound."""
-    needless = saved.answer is None or saved.engine != "tangents"
-    return None if needless and not saved.baselines else baselines_of(question)
-
-
 FAMILY: ProblemType[NetworkQuestion, Bandwidths, Network] = ProblemType(
     kind="network",
     what="network",
@@ -324,7 +318,7 @@ FAMILY: ProblemType[NetworkQuestion, Bandwidths, Network] = ProblemType(
     judged="times, cost, budgets, orders",
     prove=prove,
     reasons=lambda question, _: why_none(question),
-    rules=_baselines,
+    rules=rules_of(baselines_of, "tangents"),
     proof_labels=frozenset(
         {"convex duality", "convex duality in N parts of the catalogues", "convex duality at N costs", "no bandwidths keep the limits"}
     ),

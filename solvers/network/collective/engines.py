@@ -11,14 +11,14 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Ints
-from crossopt.crossflow.astra.collective import Chunk, Operation, Order, chunk_sizes, equal_chunks, jobs_of, run_shop, themis_chunks
+from crossopt.crossflow.astra.collective import Operation, Order
 from crossopt.formulation.model import Shop
 from crossopt.formulation.network import ChunkLoads, Program, beginnings, chunk_loads, compositions, least_time, of_beginning, times_of
 from crossopt.instances.network.collective import CollectiveQuestion
-from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends.cpsat import scheduled
 from crossopt.solvers.network.barrier import minimise
-from crossopt.solvers.network.collective.family import Chunks, reason_of
+from crossopt.solvers.network.collective.family import Chunks, best, reason_of, rules_of_collective
 from crossopt.solvers.proofs import UnverifiedBound, Weighed
 
 # Sequences of chunks by a rule: whenever a dimension is free, the waiting chunk with the least key is next.
@@ -235,46 +235,6 @@ def _arranged(counts: Ints) -> Iterator[tuple[int, ...]]:
         yield tuple(row for row, _ in reversed(places))
 
 
-# Rules to compare with, as the simulator runs them: all chunks in the natural order, and in Themis's orders.
-
-
-def baselines_of(question: CollectiveQuestion) -> tuple[Baseline[Chunks], ...]:
-    """Both, each with the number of chunks that suits it best."""
-    return tuple(Baseline(name, None, best(question, name)) for name in RULES)
-
-
-def best(question: CollectiveQuestion, rule: str) -> Chunks:
-    """The number of chunks that suits a rule best."""
-    found = [as_run(question, option, RULES[rule](question, option)) for option in question.options]
-    return min(found, key=lambda run: run[0])[1]
-
-
-def natural(question: CollectiveQuestion, option: int) -> list[Chunk]:
-    """Equal chunks, this many, each with the natural order of dimensions."""
-    return equal_chunks(question.collective, question.size, option, len(question.network.dimensions))
-
-
-def themis(question: CollectiveQuestion, option: int) -> list[Chunk]:
-    """By the bandwidth that an NPU really drives; chunks that do not divide stay as large as the others."""
-    dimensions = question.network.dimensions
-    driven = [dimension.driven for dimension in dimensions]
-    chunks = themis_chunks(question.collective, question.size, option, dimensions, driven)
-    sizes = chunk_sizes(question.size, option)
-    return [Chunk(size, chunk.order) for size, chunk in zip(sizes, chunks, strict=True)]
-
-
-RULES = {"natural order": natural, "Themis": themis}
-
-
-def as_run(question: CollectiveQuestion, option: int, chunks: Sequence[Chunk]) -> tuple[int, Chunks]:
-    """What the simulator makes of chunks, first come first served, and who follows whom there."""
-    jobs = jobs_of(chunks, question.collective, question.network, "two_way")
-    runs = sorted(run_shop(jobs), key=lambda run: run.start)
-    places = range(len(question.network.dimensions))
-    sequences = tuple(tuple(run.chunk for run in runs if jobs[run.chunk][run.phase].phase.dimension == dimension) for dimension in places)
-    return max(run.end for run in runs), Chunks(option, tuple(chunk.order for chunk in chunks), sequences)
-
-
 # Who orders chunks: a search that ends at its bound or when its time is over, and the rules of the simulator.
 
 _PATIENCE = {"auto": 120.0, "search": 4.0}
@@ -311,7 +271,7 @@ def _search(question: CollectiveQuestion, limits: Limits, watch: Watch, engine: 
     stopped = "time limit" if run.value > bound and monotonic() >= deadline else "complete"
     late = question.deadline is not None and run.value > question.deadline
     return SearchOutcome(
-        None if late else run.best, bound, proof, "cpsat" if solved else "search", stopped, baselines=baselines_of(question)
+        None if late else run.best, bound, proof, "cpsat" if solved else "search", stopped, baselines=rules_of_collective(question)
     )
 
 

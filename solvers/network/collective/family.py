@@ -1,15 +1,25 @@
 """Chunks of a collective as a problem type: answers, their judge by the exact model, and bounds recomputed in integer ns."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
 
-from crossopt.crossflow.astra.collective import Chunk, Operation, chunk_sizes, jobs_of, time_collective
+from crossopt.crossflow.astra.collective import (
+    Chunk,
+    Operation,
+    chunk_sizes,
+    equal_chunks,
+    jobs_of,
+    run_shop,
+    themis_chunks,
+    time_collective,
+)
 from crossopt.formulation.network import chunk_loads, least_time
 from crossopt.instances.network.collective import CollectiveQuestion
-from crossopt.solvers.answer import Result, Verdict, Watch
-from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import
+from crossopt.solvers.answer import Baseline, Result, Verdict, Watch
+from crossopt.solvers.family import ProblemType, Proved, lazy_import, rules_of
 from crossopt.solvers.proofs import UnverifiedBound, Weighed
 
 # Chunks of a collective in their orders, and their judge: every phase by the exact model, in the sequence that is given.
@@ -144,6 +154,46 @@ def _reasons(question: CollectiveQuestion, saved: Result[Chunks, Schedule]) -> t
     return (reason_of(min(least_time(chunk_loads(question, option), own) for option, own in loads)),)
 
 
+# Rules to compare with, as the simulator runs them, which a check carries out again.
+
+
+def rules_of_collective(question: CollectiveQuestion) -> tuple[Baseline[Chunks], ...]:
+    """All chunks in the natural order, and in Themis's orders, each with the number of chunks that suits it best."""
+    return tuple(Baseline(name, None, best(question, name)) for name in RULES)
+
+
+def best(question: CollectiveQuestion, rule: str) -> Chunks:
+    """The number of chunks that suits a rule best."""
+    found = [as_run(question, option, RULES[rule](question, option)) for option in question.options]
+    return min(found, key=lambda run: run[0])[1]
+
+
+def natural(question: CollectiveQuestion, option: int) -> list[Chunk]:
+    """Equal chunks, this many, each with the natural order of dimensions."""
+    return equal_chunks(question.collective, question.size, option, len(question.network.dimensions))
+
+
+def themis(question: CollectiveQuestion, option: int) -> list[Chunk]:
+    """By the bandwidth that an NPU really drives; chunks that do not divide stay as large as the others."""
+    dimensions = question.network.dimensions
+    driven = [dimension.driven for dimension in dimensions]
+    chunks = themis_chunks(question.collective, question.size, option, dimensions, driven)
+    sizes = chunk_sizes(question.size, option)
+    return [Chunk(size, chunk.order) for size, chunk in zip(sizes, chunks, strict=True)]
+
+
+RULES = {"natural order": natural, "Themis": themis}
+
+
+def as_run(question: CollectiveQuestion, option: int, chunks: Sequence[Chunk]) -> tuple[int, Chunks]:
+    """What the simulator makes of chunks, first come first served, and who follows whom there."""
+    jobs = jobs_of(chunks, question.collective, question.network, "two_way")
+    runs = sorted(run_shop(jobs), key=lambda run: run.start)
+    places = range(len(question.network.dimensions))
+    sequences = tuple(tuple(run.chunk for run in runs if jobs[run.chunk][run.phase].phase.dimension == dimension) for dimension in places)
+    return max(run.end for run in runs), Chunks(option, tuple(chunk.order for chunk in chunks), sequences)
+
+
 # Chunks of a collective as a family of questions: what is asked again, who answers, who judges, what proves.
 
 _ENGINES = "crossopt.solvers.network.collective.engines"
@@ -166,7 +216,7 @@ FAMILY: ProblemType[CollectiveQuestion, Chunks, Schedule] = ProblemType(
     judged="phases, sequences, deadline",
     prove=prove,
     reasons=_reasons,
-    searched=lambda question: baseline_names("natural order", "Themis", always=("search", "cpsat")),
+    rules=rules_of(rules_of_collective, "search", "cpsat"),
     proof_labels=frozenset({"loads of dimensions"}),
     seeded=frozenset({"auto", "cpsat", "search"}),
 )

@@ -1,8 +1,6 @@
 """Engines that find sends: rules that fill links step by step, and the model with time laid out."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise, permutations
 from math import inf
 from random import Random
 from time import monotonic
@@ -11,10 +9,10 @@ from crossopt.formulation.network import least_steps, sends_model
 from crossopt.instances.network.synthesis import SynthesisQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends import Spend, backend
-from crossopt.solvers.network.synthesis.family import Sends, in_order, judge, reasons_of
+from crossopt.solvers.network.synthesis.family import Sends, in_order, judge, reasons_of, ring, rules_of_synthesis
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
-# Rules to compare with: links filled step by step as TACOS fills them, and a ring.
+# Links filled step by step as TACOS fills them, to compare with.
 #
 # TACOS (Won et al. 2024, arXiv:2304.05301) goes through the free links of each step in random order, and gives each a chunk at random that
 # its sender has and its receiver still needs.
@@ -40,38 +38,6 @@ def filled(question: SynthesisQuestion, random: Random) -> Sends:
                 sends.append((chunk, number, step))
         step += 1
     return in_order(sends)
-
-
-def ring(question: SynthesisQuestion) -> Sends | None:
-    """Everybody hands on along one ring through all NPUs; None where links make none. A broadcast goes along it as well."""
-    way = next(_rings(question), None)
-    if way is None:
-        return None
-    after = {question.links[number].sender: number for number in way}
-    waits = dict.fromkeys(way, 0)
-    sends = []
-    coming = [(0, chunk, origin) for chunk, origin in enumerate(question.origins)]
-    while coming:
-        coming.sort()
-        came, chunk, npu = coming.pop(0)
-        link = question.links[after[npu]]
-        if link.receiver == question.origins[chunk]:
-            continue
-        step = max(came, waits[after[npu]])
-        waits[after[npu]] = step + link.steps
-        sends.append((chunk, after[npu], step))
-        coming.append((step + link.steps, chunk, link.receiver))
-    return in_order(sends)
-
-
-def _rings(question: SynthesisQuestion) -> Iterator[tuple[int, ...]]:
-    """Links that go once through all NPUs and back, if need be after looking at 40,320 orders."""
-    place_of = {(link.sender, link.receiver): number for number, link in enumerate(question.links)}
-    for rest in permutations(range(1, question.npus)):
-        order = (0, *rest, 0)
-        pairs = list(pairwise(order))
-        if all(pair in place_of for pair in pairs):
-            yield tuple(place_of[pair] for pair in pairs)
 
 
 # Who finds sends: the rule of TACOS many times, and the model with time laid out for every number of steps that is still open.
@@ -105,7 +71,7 @@ def auto(question: SynthesisQuestion, limits: Limits, watch: Watch) -> SearchOut
         proof,
         stopped=stopped,
         reasons=(f"deadline: at least {run.bound} steps are needed",) if impossible else (),
-        baselines=(Baseline(f"TACOS, best of {_TRIES}", None, tries), Baseline("ring", None, ring(question))),
+        baselines=(Baseline(f"TACOS, best of {_TRIES}", None, tries), *rules_of_synthesis(question)),
         solver=run.solver,
     )
 

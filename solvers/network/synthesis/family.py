@@ -1,13 +1,14 @@
 """Sends over links as a problem type: answers, their judge chunk by chunk, and bounds recomputed from cuts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, permutations
 from math import inf
 
 from crossopt.formulation.network import least_steps
 from crossopt.instances.network.synthesis import SynthesisQuestion
-from crossopt.solvers.answer import Result, Verdict, Watch
-from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import
+from crossopt.solvers.answer import Baseline, Result, Verdict, Watch
+from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import, rules_of
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
 # Sends over links, and their judge: every chunk step by step, who has it, and whether its link is free.
@@ -95,6 +96,46 @@ def prove(question: SynthesisQuestion, saved: Result[Sends, Used], _: Watch) -> 
     return Proved((method,), () if saved.bound <= shown and saved.bound < inf else (fault,))
 
 
+# A ring to compare with, which a check carries out again.
+
+
+def rules_of_synthesis(question: SynthesisQuestion) -> tuple[Baseline[Sends], ...]:
+    """Along one ring."""
+    return (Baseline("ring", None, ring(question)),)
+
+
+def ring(question: SynthesisQuestion) -> Sends | None:
+    """Everybody hands on along one ring through all NPUs; None where links make none. A broadcast goes along it as well."""
+    way = next(_rings(question), None)
+    if way is None:
+        return None
+    after = {question.links[number].sender: number for number in way}
+    waits = dict.fromkeys(way, 0)
+    sends = []
+    coming = [(0, chunk, origin) for chunk, origin in enumerate(question.origins)]
+    while coming:
+        coming.sort()
+        came, chunk, npu = coming.pop(0)
+        link = question.links[after[npu]]
+        if link.receiver == question.origins[chunk]:
+            continue
+        step = max(came, waits[after[npu]])
+        waits[after[npu]] = step + link.steps
+        sends.append((chunk, after[npu], step))
+        coming.append((step + link.steps, chunk, link.receiver))
+    return in_order(sends)
+
+
+def _rings(question: SynthesisQuestion) -> Iterator[tuple[int, ...]]:
+    """Links that go once through all NPUs and back, if need be after looking at 40,320 orders."""
+    place_of = {(link.sender, link.receiver): number for number, link in enumerate(question.links)}
+    for rest in permutations(range(1, question.npus)):
+        order = (0, *rest, 0)
+        pairs = list(pairwise(order))
+        if all(pair in place_of for pair in pairs):
+            yield tuple(place_of[pair] for pair in pairs)
+
+
 # Sends over links as a family of questions: what is asked again, who answers, who judges, what proves.
 
 _ENGINES = "crossopt.solvers.network.synthesis.engines"
@@ -110,7 +151,8 @@ FAMILY: ProblemType[SynthesisQuestion, Sends, Used] = ProblemType(
     judged="who has what, links, deadline",
     prove=prove,
     reasons=lambda question, _: reasons_of(question),
-    searched=lambda question: baseline_names("TACOS, best of 200", "ring", reason="", always=("auto",)),
+    rules=rules_of(rules_of_synthesis, "auto"),
+    searched=lambda question: baseline_names("TACOS, best of 200", reason="", always=("auto",)),
     proof_labels=frozenset({"cuts"}),
     seeded=frozenset({"auto", "tacos"}),
 )

@@ -4,8 +4,8 @@ from time import monotonic
 
 from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.solvers.answer import Number
-from crossopt.solvers.family import BaselineName, ProblemType, baseline_names, lazy_import
-from crossopt.solvers.stages.chain.judge import NONE, ChainLoads, ChainPlan, fixed_name, judge, prove, reason_of
+from crossopt.solvers.family import BaselineName, ProblemType, baseline_names, lazy_import, rules_of
+from crossopt.solvers.stages.chain.judge import NONE, ChainLoads, ChainPlan, judge, prove, reason_of
 
 _ROUNDINGS = 64 * 2.0**-52
 _CUTS = lazy_import("crossopt.solvers.stages.chain.engine", "cuts")
@@ -18,7 +18,7 @@ def _lowered(question: ChainQuestion, bound: Number) -> Number:
 
 def _quick(question: ChainQuestion, deadline: float) -> ChainPlan | None:
     """The best equal split."""
-    from crossopt.solvers.stages.chain.engine import equal_splits  # noqa: PLC0415 - a check loads no engine
+    from crossopt.solvers.stages.chain.plans import equal_splits  # noqa: PLC0415 - it takes numpy
 
     def tick() -> None:
         if monotonic() > deadline:
@@ -27,11 +27,8 @@ def _quick(question: ChainQuestion, deadline: float) -> ChainPlan | None:
     return equal_splits(question, tick).any.plan
 
 
-def _baselines(question: ChainQuestion) -> tuple[BaselineName, ...]:
-    file = question.file
-    names = ["equal split", *([] if file.divisible else ["divisible"])]
-    names += [] if file.fixed is None else [fixed_name(question, mode) for mode in file.recompute]
-    return baseline_names(*names, reason=NONE, always=("cuts",))
+def _searched(question: ChainQuestion) -> tuple[BaselineName, ...]:
+    return () if question.file.divisible else baseline_names("divisible", reason=NONE, always=("cuts",))
 
 
 FAMILY: ProblemType[ChainQuestion, ChainPlan, ChainLoads] = ProblemType(
@@ -45,7 +42,8 @@ FAMILY: ProblemType[ChainQuestion, ChainPlan, ChainLoads] = ProblemType(
     judged="times, memory, devices, replicas",
     prove=prove,
     reasons=lambda question, _: (reason_of(question),),
-    searched=_baselines,
+    rules=rules_of(lazy_import("crossopt.solvers.stages.chain.plans", "rules_of_chain"), "cuts"),
+    searched=_searched,
     proof_labels=frozenset({"dynamic programming over all cuts"}),
     quick=_quick,
     least_gap=1e-9,  # sums of floating-point numbers lose less than this

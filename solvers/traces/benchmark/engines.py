@@ -5,7 +5,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from heapq import heapify, heapreplace
 from math import ceil, floor, inf
 from random import Random
 from time import monotonic
@@ -23,7 +22,7 @@ from crossopt.solvers.backends.answer import Event, Spend
 from crossopt.solvers.backends.milp import highs
 from crossopt.solvers.backends.whole import Traced, trace
 from crossopt.solvers.proofs import Integers, RecomputableBound, UnverifiedBound
-from crossopt.solvers.traces.benchmark.family import Runs, judge, least_of_all
+from crossopt.solvers.traces.benchmark.family import Runs, apportioned, judge, largest, least_of_all, rounded, rules_of_benchmark
 
 # The model where a mix leaves little to choose: kernels that a good benchmark has run in it, others do not, and those between are open.
 #
@@ -265,47 +264,10 @@ def _nearer(wanted: _Wanted, runs: Ints, deadline: float) -> Ints | None:
     return runs if off <= _EQUAL else None
 
 
-# Rules to compare with: a share of every kernel's runs, rounded; the highest averages; the largest in proportion; kernels dropped.
-
-
 def baselines_of(question: BenchmarkQuestion, seed: int, deadline: float) -> tuple[Baseline[Runs], ...]:
     """All rules, and kernels dropped one after another from rounded shares."""
-    shares = rounded(question)
-    rows = [("rounded shares", shares), ("highest averages", apportioned(question)), ("largest kernels", largest(question))]
-    left = shrunk(question, shares, seed, deadline)
-    dropped = Baseline("smallest dropped", None, left, "" if left else "no descent meets every limit")
-    return (*(Baseline(name, None, answer) for name, answer in rows), dropped)
-
-
-def rounded(question: BenchmarkQuestion) -> Runs:
-    """The share of each kernel's runs, to the nearest."""
-    return Runs(tuple(floor(question.file.share * kernel.runs + Fraction(1, 2)) for kernel in question.kernels))
-
-
-def apportioned(question: BenchmarkQuestion) -> Runs:
-    """The share of all runs, one after another to the kernel with the most runs for those that it has (D'Hondt 1878)."""
-    counts = [kernel.runs for kernel in question.kernels]
-    found = [0] * len(counts)
-    heap = [(Fraction(-count), kernel) for kernel, count in enumerate(counts)]
-    heapify(heap)
-    for _ in range(floor(question.file.share * sum(counts) + Fraction(1, 2))):
-        kernel = heap[0][1]
-        found[kernel] += 1
-        left = Fraction(-counts[kernel], found[kernel] + 1) if found[kernel] < counts[kernel] else Fraction(0)
-        heapreplace(heap, (left, kernel))
-    return Runs(tuple(found))
-
-
-def largest(question: BenchmarkQuestion) -> Runs:
-    """As many kernels as the coverage asks for, those with most time first, all in the same proportion to the share of time."""
-    covered, count = 0, 0
-    for kernel in question.kernels:
-        if covered >= question.file.coverage * question.time and count:
-            break
-        covered, count = covered + kernel.time, count + 1
-    part = question.file.share * question.time / covered
-    runs = [min(max(floor(part * kernel.runs + Fraction(1, 2)), 1), kernel.runs) for kernel in question.kernels[:count]]
-    return Runs((*runs, *[0] * (len(question.kernels) - count)))
+    left = shrunk(question, rounded(question), seed, deadline)
+    return (*rules_of_benchmark(question), Baseline("smallest dropped", None, left, "" if left else "no descent meets every limit"))
 
 
 # Engines: an integer program with an exact bound, enumeration, rules, and dropping.

@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from heapq import heapify, heapreplace
 from itertools import product
-from math import inf, prod
+from math import floor, inf, prod
 from typing import Any
 
 from crossopt.formulation.certificate import bound_of_tree, integer_form, unpacked
 from crossopt.formulation.traces.selection import selection
 from crossopt.formulation.vipr import IntegerProof
 from crossopt.instances.traces.benchmark import BenchmarkQuestion, mix_of
-from crossopt.solvers.answer import Result, Verdict, Watch
-from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import, no_reasons
+from crossopt.solvers.answer import Baseline, Result, Verdict, Watch
+from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import, no_reasons, rules_of
 from crossopt.solvers.proofs import Integers, RecomputableBound, UnverifiedBound
 
 # Kernels that run so often, and their judge: every total from the trace's own figures, as fractions without rounding.
@@ -171,6 +172,46 @@ def _limits_hold(question: BenchmarkQuestion, runs: tuple[int, ...]) -> Iterator
         yield abs(has - file.share * whole_sum) <= file.deviation * file.share * whole_sum
 
 
+# Rules to compare with, which a check carries out again.
+
+
+def rules_of_benchmark(question: BenchmarkQuestion) -> tuple[Baseline[Runs], ...]:
+    """A share of every kernel's runs, rounded; the highest averages; the largest in proportion."""
+    rows = [("rounded shares", rounded(question)), ("highest averages", apportioned(question)), ("largest kernels", largest(question))]
+    return tuple(Baseline(name, None, answer) for name, answer in rows)
+
+
+def rounded(question: BenchmarkQuestion) -> Runs:
+    """The share of each kernel's runs, to the nearest."""
+    return Runs(tuple(floor(question.file.share * kernel.runs + Fraction(1, 2)) for kernel in question.kernels))
+
+
+def apportioned(question: BenchmarkQuestion) -> Runs:
+    """The share of all runs, one after another to the kernel with the most runs for those that it has (D'Hondt 1878)."""
+    counts = [kernel.runs for kernel in question.kernels]
+    found = [0] * len(counts)
+    heap = [(Fraction(-count), kernel) for kernel, count in enumerate(counts)]
+    heapify(heap)
+    for _ in range(floor(question.file.share * sum(counts) + Fraction(1, 2))):
+        kernel = heap[0][1]
+        found[kernel] += 1
+        left = Fraction(-counts[kernel], found[kernel] + 1) if found[kernel] < counts[kernel] else Fraction(0)
+        heapreplace(heap, (left, kernel))
+    return Runs(tuple(found))
+
+
+def largest(question: BenchmarkQuestion) -> Runs:
+    """As many kernels as the coverage asks for, those with most time first, all in the same proportion to the share of time."""
+    covered, count = 0, 0
+    for kernel in question.kernels:
+        if covered >= question.file.coverage * question.time and count:
+            break
+        covered, count = covered + kernel.time, count + 1
+    part = question.file.share * question.time / covered
+    runs = [min(max(floor(part * kernel.runs + Fraction(1, 2)), 1), kernel.runs) for kernel in question.kernels[:count]]
+    return Runs((*runs, *[0] * (len(question.kernels) - count)))
+
+
 # Benchmarks that stand for traces as a family of questions: what is asked again, who answers, who judges, what proves.
 
 _ENGINES = "crossopt.solvers.traces.benchmark.engines"
@@ -201,10 +242,8 @@ FAMILY: ProblemType[BenchmarkQuestion, Runs, Stands] = ProblemType(
     judged="totals, coverage, numbers of kernels and runs",
     prove=prove,
     reasons=no_reasons,
-    searched=lambda question: (
-        *baseline_names("rounded shares", "highest averages", "largest kernels", always=("highs", "exhaustive")),
-        *baseline_names("smallest dropped", reason="no descent meets every limit", always=("highs", "exhaustive")),
-    ),
+    rules=rules_of(rules_of_benchmark, "highs", "exhaustive"),
+    searched=lambda question: baseline_names("smallest dropped", reason="no descent meets every limit", always=("highs", "exhaustive")),
     proof_labels=frozenset({"a tree of branches in whole numbers", "N choices looked at"}),
     described=_described,
     integer_proof=integer_proof,

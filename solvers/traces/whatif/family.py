@@ -13,7 +13,7 @@ from crossopt.formulation.traces.whatif import Model, all_choices, model_of, sho
 from crossopt.instances.files.units import quoted
 from crossopt.instances.traces.whatif import AMOUNTS, ChangeSection, WhatIfQuestion, cost_of
 from crossopt.solvers.answer import Result, Verdict, Watch
-from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import
+from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import, rules_of
 from crossopt.solvers.proofs import Chosen, RecomputableBound
 
 # Changes of a trace, and their judge: each applied in order, the trace run again, budgets and rules counted exactly.
@@ -171,6 +171,7 @@ BASELINES = (
     "all that fit in turn",
     "exchange search",
 )
+"""By rules, but the last."""
 FAMILY: ProblemType[WhatIfQuestion, Changes, Changed] = ProblemType(
     kind="what-if",
     what="choice of changes",
@@ -190,11 +191,8 @@ FAMILY: ProblemType[WhatIfQuestion, Changes, Changed] = ProblemType(
     judged="changes one after another on the trace, run again, budgets, rules, target",
     prove=prove,
     reasons=lambda question, _: reasons_of(question, model_of(question)),
-    searched=lambda question: baseline_names(
-        *BASELINES,
-        reason="none",
-        always=("branches",),
-    ),
+    rules=rules_of(lazy_import("crossopt.solvers.traces.whatif.search", "rules_of_changes"), "branches"),
+    searched=lambda question: baseline_names(BASELINES[-1], reason="none", always=("branches",)),
     proof_labels=frozenset({"a tree of N choices", "N choices looked at"}),
     described=_described,
     quick=_nothing,

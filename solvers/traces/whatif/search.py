@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import product
+from itertools import accumulate, product
 from math import inf
 from random import Random
 from time import monotonic
 
-from crossopt.formulation.traces.whatif import LEAF, Choice, Model, cut, keeps, open_of, set_bits, settled
+from crossopt.formulation.traces.whatif import LEAF, Choice, Model, cut, keeps, model_of, open_of, set_bits, settled
+from crossopt.instances.traces.whatif import WhatIfQuestion
+from crossopt.solvers.answer import Baseline
+from crossopt.solvers.traces.whatif.family import BASELINES, Changes
 
 # Branch and bound on choices of changes: many choices are bounded at once, those with the least bounds first.
 #
@@ -295,3 +298,106 @@ def _spans(model: Model, insides: Sequence[int]) -> list[int]:
 def _where(model: Model, best: int, gains: Sequence[int], part: Choice) -> int:
     """The change at which a part is cut: of the best choice first, and of these the one that saves most alone."""
     return max(open_of(model.rules, part), key=lambda change: (best >> change & 1, gains[change]))
+
+
+# Rules to compare with: what people do who know what each change saves alone. A check carries them out again.
+
+_MOST_SUMMED = 20_000
+"""Choices of which gains are added up."""
+
+
+def rules_of_changes(question: WhatIfQuestion) -> tuple[Baseline[Changes], ...]:
+    """What every rule chooses."""
+    model = model_of(question)
+    return baselines_of(question.names, choices_by_rules(model, gains_of(model)))
+
+
+def baselines_of(names: Sequence[str], rows: Sequence[int | None]) -> tuple[Baseline[Changes], ...]:
+    """Choices under the names of baselines."""
+    return tuple(
+        Baseline(name, None, None if inside is None else made(names, inside), "none" if inside is None else "")
+        for name, inside in zip(BASELINES, rows, strict=False)
+    )
+
+
+def choices_by_rules(model: Model, gains: Sequence[int]) -> list[int | None]:
+    """The best change alone, the most gain for its cost first, by gains alone or measured anew after each, the greatest sum of gains, and
+    whatever fits in the question's order; nothing where no choice keeps the rules."""
+    root, every = settled(model.rules, 0, 0), range(len(gains))
+    if root is None:
+        return []
+    alone = [change for change in every if keeps(model.rules, 1 << change)]
+    return [
+        1 << max(alone, key=gains.__getitem__) if alone else None,
+        greedy(model, gains),
+        measured(model),
+        _summed(model, gains),
+        list(filled(model, root, every))[-1],
+    ]
+
+
+def greedy(model: Model, gains: Sequence[int]) -> int | None:
+    """By gain for cost, where a cost is asked about no further than the target asks. What saves nothing beside the others is dropped, and
+    its room filled, until nothing is."""
+    dropped, choice = 0, settled(model.rules, 0, 0)
+    while choice is not None:
+        found = list(filled(model, choice, in_turn(model, gains)))
+        full = found[-1]
+        if model.price is not None:
+            spans = model.known_spans([(inside, model.rules.all & ~inside) for inside in found])
+            full = next((inside for inside, span in zip(found, spans, strict=True) if span <= model.target), full)
+        lean = leaner(model, full)
+        if lean == full or model.price is not None:
+            return lean
+        dropped |= full & ~lean
+        choice = settled(model.rules, lean, dropped)
+    return None
+
+
+def measured(model: Model) -> int | None:
+    """The most gain for its cost first, each measured with what is chosen already, until nothing gains or the target is met; what saves
+    nothing any more is dropped before the next."""
+    if settled(model.rules, 0, 0) is None:
+        return None
+    inside, [span] = 0, model.known_spans([(0, model.rules.all)])
+    while model.price is None or span > model.target:
+        settled_ones = [settled(model.rules, inside | 1 << change, 0) for change in set_bits(model.rules.all & ~inside)]
+        larger = list(dict.fromkeys(grown[0] for grown in settled_ones if grown is not None and keeps(model.rules, grown[0])))
+        spans = model.known_spans([(grown, model.rules.all & ~grown) for grown in larger])
+        gained = [(span - then, grown) for grown, then in zip(larger, spans, strict=True) if then < span]
+        if not gained:
+            break
+        _, larger_one = max(gained, key=lambda row: row[0] / sum(share_of(model, change) for change in set_bits(row[1] & ~inside)))
+        inside = leaner(model, larger_one)
+        [span] = model.known_spans([(inside, model.rules.all & ~inside)])
+    return inside
+
+
+def made(names: Sequence[str], inside: int) -> Changes:
+    """Changes by their names."""
+    return Changes(tuple(names[change] for change in set_bits(inside)))
+
+
+def _summed(model: Model, gains: Sequence[int]) -> int | None:
+    """The set whose single gains add up to most; None where these are too many to look through."""
+    order = sorted(range(len(gains)), key=lambda change: -gains[change])
+    rest = [*accumulate((max(gains[change], 0) for change in reversed(order)), initial=0)][::-1]
+    waiting: list[tuple[int, Choice | None]] = [(0, settled(model.rules, 0, 0))]
+    best, most, examined = None, -1, 0
+    while waiting:
+        depth, choice = waiting.pop()
+        examined += 1
+        if choice is None:
+            continue
+        total = sum(gains[change] for change in set_bits(choice[0]))
+        if total + rest[depth] <= most:
+            continue
+        if examined > _MOST_SUMMED:
+            return None
+        if depth == len(order):
+            best, most = choice[0], total
+        elif (choice[0] | choice[1]) >> order[depth] & 1:
+            waiting.append((depth + 1, choice))
+        else:
+            waiting += [(depth + 1, part) for part in reversed(cut(model.rules, choice, order[depth]))]
+    return best

@@ -40,9 +40,9 @@ from crossopt.solvers.backends.cpsat import scheduled
 from crossopt.solvers.checking import check, check_answer
 from crossopt.solvers.family import solve
 from crossopt.solvers.network.collective import engines
-from crossopt.solvers.network.collective.engines import as_run, themis, weights_of
+from crossopt.solvers.network.collective.engines import weights_of
 from crossopt.solvers.network.collective.family import FAMILY as COLLECTIVE
-from crossopt.solvers.network.collective.family import Chunks
+from crossopt.solvers.network.collective.family import Chunks, as_run, themis
 from crossopt.solvers.network.family import FAMILY as NETWORK
 from crossopt.solvers.network.family import Bandwidths, Network
 from crossopt.solvers.network.synthesis.family import FAMILY as SYNTHESIS

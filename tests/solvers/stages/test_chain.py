@@ -17,9 +17,9 @@ from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import ProblemType, certify, solve
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 from crossopt.solvers.stages.chain import judge as prove
-from crossopt.solvers.stages.chain.engine import best_plans, equal_splits
 from crossopt.solvers.stages.chain.family import FAMILY
 from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, even, every_plan, judge, least_of_all
+from crossopt.solvers.stages.chain.plans import best_plans, equal_splits
 from tests.commands import exit_code
 from tests.every import every
 from tests.extent import examples
@@ -368,7 +368,7 @@ def test_too_few_devices_for_any_width_are_told() -> None:
 # A second dynamic program beside the search and every plan: it shows as much, and refuses what is not so.
 
 LONG = text_of(SHAPES["bert"])
-ALONE = replace(FAMILY, searched=None)
+ALONE = replace(FAMILY, rules=None, searched=None)
 """As if nothing were known of its baselines: what else a check refuses."""
 COUNTED = RecomputableBound("dynamic programming over all cuts")
 MERGED = "schedule: two-versions\nmicrobatch: [1, 2]\noverhead: 2 ms"

@@ -25,9 +25,9 @@ from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
 from crossopt.solvers.proofs import Chosen, Integers
 from crossopt.solvers.traces.benchmark import engines
-from crossopt.solvers.traces.benchmark.engines import Clash, apportioned, clash_of, rounded
+from crossopt.solvers.traces.benchmark.engines import Clash, clash_of
 from crossopt.solvers.traces.benchmark.family import FAMILY as BENCHMARK
-from crossopt.solvers.traces.benchmark.family import Runs
+from crossopt.solvers.traces.benchmark.family import Runs, apportioned, rounded
 from crossopt.solvers.traces.benchmark.family import judge as judge_runs
 from crossopt.solvers.traces.whatif.family import FAMILY as WHATIF
 from crossopt.solvers.traces.whatif.family import Changes, judge
