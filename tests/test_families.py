@@ -463,11 +463,29 @@ def test_a_page_stands_on_its_own_holds_its_result_and_is_drawn_the_same_again(k
         assert embedded(page) == json.loads(saved.read_text(encoding="utf-8"))
 
 
-SEARCHED = {"divisible", "exchange search", "smallest dropped", "TACOS, best of 200"}
+SEARCHED = {
+    *("divisible", "exchange search", "smallest dropped", "TACOS, best of 200", "one order"),
+    *("FlexFlow's Markov chain", "one-hot rows without relayouts", "one-hot rows without conversions"),
+    *("at the peak", "blocks", "cheapest a byte", "greedy knapsack", "Griewank", "knapsack", "segments", "selective"),
+}
 """Baselines that take a search, a time limit or a seed, which a check does not find again."""
 
 
-RULED = ("benchmark", "chain", "collective", "fleet", "instances", "network", "pipedream", "pipelines", "synthesis", "what-if")
+RULED = (
+    "benchmark",
+    "chain",
+    "collective",
+    "fleet",
+    "instances",
+    "layers",
+    "memory",
+    "network",
+    "placement",
+    "pipedream",
+    "pipelines",
+    "synthesis",
+    "what-if",
+)
 
 
 @pytest.mark.parametrize("kind", RULED)

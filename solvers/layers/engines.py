@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crossopt.formulation.layers.branches import Branch, Part, best_branch, halves, whole_part
-from crossopt.formulation.layers.core import Core, Step, WideError, core_of, steps_of
+from crossopt.formulation.layers.core import Step, WideError, core_of, steps_of
 from crossopt.formulation.layers.frontier import (
     MOST_STATES,
     Dual,
@@ -100,16 +100,7 @@ class _Run:
         self.watch(Progress("dynamic program", best, bound, answer=self.answer))
 
     def answer(self) -> judge.LayerChoices | None:
-        return None if self.choice is None else expanded(self.core, self.question.problem, self.choice)
-
-
-def expanded(core: Core, problem: Problem, choice: tuple[int, ...]) -> judge.LayerChoices:
-    """Strategies of all layers of a choice for variables."""
-    names = [""] * len(problem)
-    for members, own, strategy in zip(core.members, core.strategies, choice, strict=True):
-        for layer in members:
-            names[layer] = own[strategy]
-    return judge.LayerChoices(tuple(names))
+        return None if self.choice is None else judge.expanded(self.core, self.question.problem, self.choice)
 
 
 def frontier(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOutcome[judge.LayerChoices]:
@@ -332,7 +323,7 @@ def _best_chip(question: LayersQuestion, chips: "Chips", limits: Limits, watch: 
         if complete:
             proofs.append(_chip_proof(chip, run))
         if run.choice is not None:
-            answer = replace(expanded(run.core, run.question.problem, run.choice), chip=chip)
+            answer = replace(judge.expanded(run.core, run.question.problem, run.choice), chip=chip)
             best = run.question.problem.amount(0, run.cost or 0), answer
             trace.append((monotonic() - began, best[0], float(bounds.min())))
             watch(Progress("chips", best[0], float(bounds.min()), answer=partial(_same, answer)))
@@ -485,7 +476,7 @@ def baselines(question: LayersQuestion, seconds: float = inf) -> tuple[Baseline[
     if question.types:
         return _split_baselines(question, seconds)
     found = judge.uniform(question)
-    for title, rule in (("ratio greedy", ratio_greedy), ("one-hot rows without conversions", _without_links(seconds))):
+    for title, rule in ((judge.RATIO, judge.ratio_greedy), ("one-hot rows without conversions", _without_links(seconds))):
         answer = rule(question)
         if answer is not None:
             found.append(Baseline(title, None, answer))
@@ -497,7 +488,7 @@ def _split_baselines(question: LayersQuestion, seconds: float) -> tuple[Baseline
     rules: list[tuple[str, Callable[[LayersQuestion], judge.LayerChoices | None]]] = [
         ("one strategy for each type of operator", _tied_by_type(seconds)),
         ("FlexFlow's Markov chain", markov_chain),
-        ("ratio greedy", ratio_greedy),
+        (judge.RATIO, judge.ratio_greedy),
         ("one-hot rows without relayouts", _without_links(seconds)),
     ]
     found = ((name, rule(question)) for name, rule in rules)
@@ -578,7 +569,7 @@ def markov_chain(question: LayersQuestion) -> judge.LayerChoices | None:
         now[layer], totals, height = new, sums, high
         if is_within(core, totals) and (best[0] is None or totals[0] < best[1]):
             best = list(now), totals[0]
-    return None if best[0] is None else expanded(core, question.problem, tuple(best[0]))
+    return None if best[0] is None else judge.expanded(core, question.problem, tuple(best[0]))
 
 
 def _without_links(seconds: float) -> Callable[[LayersQuestion], judge.LayerChoices | None]:
@@ -590,29 +581,3 @@ def _without_links(seconds: float) -> Callable[[LayersQuestion], judge.LayerChoi
         return _solved(replace(question, problem=replace(question.problem, links=())), seconds).answer()
 
     return rule
-
-
-def ratio_greedy(question: LayersQuestion) -> judge.LayerChoices | None:
-    """From the cheapest strategy of each layer, the change that saves most of what is beyond the budgets for each unit of the objective,
-    until all hold. Conversions are not foreseen, and no layer comes back to a strategy that it left; None where no change is left."""
-    core = core_of(question.problem)
-    if not len(core):
-        return None
-    choice = [int(uses[:, 0].argmin()) for uses in core.uses]
-    counts = [len(uses) for uses in core.uses]
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    owner, uses, limits = np.repeat(np.arange(len(core)), counts), np.concatenate(core.uses), np.array(core.limits)
-    left = np.ones(len(owner), bool)
-    totals = np.array(totals_of(core, choice))
-    while (totals[1:] > limits).any():
-        now = uses[starts[:-1] + np.array(choice)][owner]
-        beyond = np.maximum(totals[1:] - limits, 0)
-        saved = (np.minimum(now[:, 1:] - uses[:, 1:], beyond) / np.maximum(limits, 1))[:, beyond > 0].sum(axis=1)
-        left[starts[:-1] + np.array(choice)] = False
-        ratio = np.where(left & (saved > 0.0), np.maximum(uses[:, 0] - now[:, 0], 0) / np.where(saved > 0.0, saved, 1.0), inf)
-        best = int(ratio.argmin())
-        if ratio[best] == inf:
-            return None
-        choice[owner[best]] = best - int(starts[owner[best]])
-        totals = np.array(totals_of(core, choice)) if core.pairs else totals + uses[best] - now[best]
-    return expanded(core, question.problem, tuple(choice))

@@ -12,10 +12,12 @@ from crossopt.solvers.layers.judge import (
     BY_CHIPS,
     BY_FRONTIER,
     BY_TREE,
+    RATIO,
     LayerChoices,
     LayerTotals,
     judge,
     prove,
+    ratio_greedy,
     reasons_of,
     uniform,
 )
@@ -32,12 +34,13 @@ def _rules(question: LayersQuestion, saved: Result[LayerChoices, LayerTotals]) -
     chip = None if saved.answer is None else saved.answer.chip
     if (not saved.baselines and saved.answer is None) or (question.chips is not None and chip is None):
         return None
-    own: list[Baseline[LayerChoices]] = uniform(question if chip is None else question.on_chip(chip))
+    asked = question if chip is None else question.on_chip(chip)
+    own = [*uniform(asked), Baseline(RATIO, None, ratio_greedy(asked))]
     return [replace(rule, answer=replace(rule.answer, chip=chip)) for rule in own if rule.answer is not None]
 
 
 def _searched(question: LayersQuestion) -> tuple[BaselineName, ...]:
-    names = ["ratio greedy", *(_OF_SPLITS if question.types else ("one-hot rows without conversions",))]
+    names = list(_OF_SPLITS if question.types else ("one-hot rows without conversions",))
     if question.chips is not None:
         what = "formats" if question.chips.parallel is None else "splits"
         names.append(f"{what} on the best chip for {question.chips.request.device.base}")

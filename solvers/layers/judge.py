@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from crossopt.formulation.layers.branches import Branch, leaves
-from crossopt.formulation.layers.core import WideError, core_of, steps_of
-from crossopt.formulation.layers.frontier import ManyStatesError, least_totals, pareto_pass, without_objective
+from crossopt.formulation.layers.core import Core, WideError, core_of, steps_of
+from crossopt.formulation.layers.frontier import ManyStatesError, least_totals, pareto_pass, totals_of, without_objective
 from crossopt.instances.layers.problem import Problem, chosen
 from crossopt.instances.layers.question import UNITS, LayersQuestion
 from crossopt.solvers.answer import Baseline, Progress, Result, Verdict, Watch
@@ -24,6 +24,7 @@ BY_FRONTIER: Final = "a dynamic program along the graph, at prices of the budget
 BY_TREE: Final = f"branches on strategies, and in each part {BY_FRONTIER}"
 BY_CHIPS: Final = f"prices that exclude chips, and on the others {BY_FRONTIER}"
 BY_ALL: Final = "a look at every choice"
+RATIO: Final = "ratio greedy"
 NONE_TOGETHER: Final = "the budgets are out of reach together, each of them alone is not"
 NONE_OF_ALL: Final = "no choice is within all budgets"
 NONE_OF_CHIPS: Final = "no chip has a choice within all budgets"
@@ -243,3 +244,38 @@ def uniform(question: LayersQuestion) -> list[Baseline[LayerChoices]]:
         if len(free) > 2 and high != uniform:
             found.append(Baseline(f"all {name} but the first and the last layer", None, LayerChoices(high)))
     return found
+
+
+def ratio_greedy(question: LayersQuestion) -> LayerChoices | None:
+    """From the cheapest strategy of each layer, the change that saves most of what is beyond the budgets for each unit of the objective,
+    until all hold. Conversions are not foreseen, and no layer comes back to a strategy that it left; None where no change is left."""
+    core = core_of(question.problem)
+    if not len(core):
+        return None
+    choice = [int(uses[:, 0].argmin()) for uses in core.uses]
+    counts = [len(uses) for uses in core.uses]
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    owner, uses, limits = np.repeat(np.arange(len(core)), counts), np.concatenate(core.uses), np.array(core.limits)
+    left = np.ones(len(owner), bool)
+    totals = np.array(totals_of(core, choice))
+    while (totals[1:] > limits).any():
+        now = uses[starts[:-1] + np.array(choice)][owner]
+        beyond = np.maximum(totals[1:] - limits, 0)
+        saved = (np.minimum(now[:, 1:] - uses[:, 1:], beyond) / np.maximum(limits, 1))[:, beyond > 0].sum(axis=1)
+        left[starts[:-1] + np.array(choice)] = False
+        ratio = np.where(left & (saved > 0.0), np.maximum(uses[:, 0] - now[:, 0], 0) / np.where(saved > 0.0, saved, 1.0), inf)
+        best = int(ratio.argmin())
+        if ratio[best] == inf:
+            return None
+        choice[owner[best]] = best - int(starts[owner[best]])
+        totals = np.array(totals_of(core, choice)) if core.pairs else totals + uses[best] - now[best]
+    return expanded(core, question.problem, tuple(choice))
+
+
+def expanded(core: Core, problem: Problem, choice: tuple[int, ...]) -> LayerChoices:
+    """Strategies of all layers of a choice for variables."""
+    names = [""] * len(problem)
+    for members, own, strategy in zip(core.members, core.strategies, choice, strict=True):
+        for layer in members:
+            names[layer] = own[strategy]
+    return LayerChoices(tuple(names))

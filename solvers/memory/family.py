@@ -4,11 +4,12 @@ from math import floor, inf
 from typing import Any
 
 from crossopt.instances.memory.question import MemoryQuestion
-from crossopt.solvers.family import FrontFigures, ProblemType, baseline_names, lazy_import
+from crossopt.solvers.answer import Baseline
+from crossopt.solvers.family import FrontFigures, ProblemType, baseline_names, lazy_import, rules_of
 from crossopt.solvers.memory.judge import BY_FLOOR, BY_LEVELS, BY_PLAIN, BY_STATES, BY_TREE, MemoryUse, Schedule, judge, prove, sentences_of
 
 _BASELINES = (
-    *("keep all", "square root", "segments", "cheapest a byte", "at the peak"),
+    *("segments", "cheapest a byte", "at the peak"),
     *("Griewank", "greedy knapsack", "knapsack", "blocks", "selective"),
 )
 _PROVERS = dict.fromkeys((BY_PLAIN, BY_FLOOR, BY_TREE), ("auto", "retention")) | {BY_STATES: ("exhaustive",)}
@@ -32,6 +33,12 @@ def _figure(question: MemoryQuestion, details: MemoryUse, name: str) -> float:
     return details.peak if name == "peak" else details.extra_time
 
 
+def _single(question: MemoryQuestion) -> list[Baseline[Schedule]]:
+    from crossopt.solvers.memory.rules import single_schedules  # noqa: PLC0415 - few commands need it
+
+    return [Baseline(name, None, Schedule(order)) for name, order in single_schedules(question.graph).items()]
+
+
 FAMILY: ProblemType[MemoryQuestion, Schedule, MemoryUse] = ProblemType(
     kind="memory",
     what="schedule",
@@ -50,6 +57,7 @@ FAMILY: ProblemType[MemoryQuestion, Schedule, MemoryUse] = ProblemType(
     judged="bytes in memory event by event, time and number of repetitions",
     prove=prove,
     reasons=sentences_of,
+    rules=rules_of(_single),
     searched=lambda question: baseline_names(*_BASELINES),
     proof_labels=frozenset({BY_LEVELS, *_PROVERS}),
     provers=_PROVERS,

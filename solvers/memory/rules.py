@@ -103,10 +103,10 @@ def _forward(graph: MemoryGraph, gaps: Gaps) -> list[int]:
     return [node for node in sorted(gaps) if not graph.backward[node] and graph.sizes[node]]
 
 
-def _square_root(graph: MemoryGraph, gaps: Gaps) -> Iterator[set[int]]:
+def _square_root(graph: MemoryGraph, gaps: Gaps) -> set[int]:
     nodes = _forward(graph, gaps)
     step = max(isqrt(len(nodes)), 2)
-    yield {node for index, node in enumerate(nodes) if (index + 1) % step}
+    return {node for index, node in enumerate(nodes) if (index + 1) % step}
 
 
 def _segments(graph: MemoryGraph, gaps: Gaps) -> Iterator[set[int]]:
@@ -203,7 +203,7 @@ def sets_of_rules(graph: MemoryGraph) -> Iterator[set[int]]:
     """Sets of dropped outputs with which annealing may begin."""
     gaps = longest_gaps(graph)
     yield set()
-    yield from _square_root(graph, gaps)
+    yield _square_root(graph, gaps)
     yield from _segments(graph, gaps)
 
 
@@ -245,12 +245,19 @@ def kept_again(graph: MemoryGraph, start: Gaps, staying: Collection[int], budget
     return best
 
 
+def single_schedules(graph: MemoryGraph) -> dict[str, tuple[int, ...]]:
+    """Schedules of rules with a single set, whatever the budget and the time: a check carries them out again."""
+    gaps = longest_gaps(graph)
+    return {
+        "keep all": dropping(graph, {}),
+        "square root": dropping(graph, {node: gaps[node] for node in _square_root(graph, gaps)}),
+    }
+
+
 def schedules_of_rules(graph: MemoryGraph, budget: int, deadline: float) -> dict[str, tuple[int, ...]]:
     """A schedule of each rule: the cheapest of its sets that fits, else the one with the least peak."""
-    gaps, found = longest_gaps(graph), dict[str, tuple[int, ...]]()
+    gaps, found = longest_gaps(graph), single_schedules(graph)
     rules: dict[str, Callable[[], Iterable[Iterable[int]]]] = {
-        "keep all": lambda: [()],
-        "square root": lambda: _square_root(graph, gaps),
         "segments": lambda: _segments(graph, gaps),
         "cheapest a byte": lambda: _cheapest(graph, gaps),
     }

@@ -14,12 +14,14 @@ from crossopt.formulation.placement.throughput import Machine, machine_of
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Baseline
 from crossopt.solvers.placement.annealing import HEAT, annealed
-from crossopt.solvers.placement.answer import Placement, baseline_of, judged, middle
+from crossopt.solvers.placement.answer import Placement, baseline_of, equal_stages, judged, middle
 from crossopt.solvers.placement.heuristics import Staged, best_stages, by_rank, by_work, equal_shares, orders
 from crossopt.solvers.placement.judge import judge
-from crossopt.solvers.placement.latency.search import CPU, Flow, along, first_pieces, flow_of, greedy, placed, replayed
+from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, greedy, placed, replayed
+from crossopt.solvers.placement.latency.flow import all_on_cpus as every_on_cpus
+from crossopt.solvers.placement.latency.search import along, first_pieces
 from crossopt.solvers.placement.latency.search import annealed as annealed_pieces
-from crossopt.solvers.placement.run import RULES, equal_stages, on_devices, one_order
+from crossopt.solvers.placement.run import RULES, on_devices, one_order
 
 # What is done for one sample without a proof, each in the same judge's eyes: everything in one place, shares, lists, orders, searches.
 #
@@ -41,8 +43,8 @@ Rule = Callable[[PlacementQuestion, Flow, int, float], list[int] | None]
 
 def all_on_cpus(question: PlacementQuestion, flow: Flow, seed: int, deadline: float) -> list[int] | None:
     """No accelerator runs anything."""
-    del question, seed, deadline
-    return [CPU] * len(flow.blocks)
+    del seed, deadline
+    return every_on_cpus(question, flow)
 
 
 def one_device(question: PlacementQuestion, flow: Flow, seed: int, deadline: float) -> list[int] | None:

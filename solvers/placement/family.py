@@ -6,8 +6,8 @@ from typing import Any
 
 from crossopt.instances.placement.question import PlacementQuestion, too_large
 from crossopt.solvers.answer import Result, Watch
-from crossopt.solvers.family import BaselineName, ProblemType, Proved, baseline_names, lazy_import
-from crossopt.solvers.placement.answer import COUNTING, LEAST_GAP, NO_PLACEMENT, Placement, judge_placement
+from crossopt.solvers.family import BaselineName, ProblemType, Proved, baseline_names, lazy_import, rules_of
+from crossopt.solvers.placement.answer import COUNTING, LEAST_GAP, NO_PLACEMENT, Placement, judge_placement, rules_of_placement
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.bounds.work import PROOF_BY_WORK, least_by_work
 from crossopt.solvers.placement.judge import PlacementLoads, judge
@@ -114,12 +114,15 @@ def _described(question: PlacementQuestion) -> dict[str, Any]:
     }
 
 
-_BASELINES = (
-    *baseline_names("one device", "equal stages", "equal pieces", "one order", "all on cpus", "greedy", reason=NO_PLACEMENT),
-    *baseline_names("list by work", "list by rank", "minimum cut", "many orders", "local search", "annealing", reason=NO_PLACEMENT),
-    BaselineName("split .+"),
-)
-"""Of engines and of comparisons, which also keep splits under the names of their files."""
+_SEARCHED = ("equal pieces", "one order", "list by work", "list by rank", "minimum cut", "many orders", "local search", "annealing")
+
+
+def _searched(question: PlacementQuestion) -> tuple[BaselineName, ...]:
+    """Of engines and of comparisons, which also keep splits under the names of their files."""
+    names = (*_SEARCHED, *(["one device"] if question.problem == "latency" else []))
+    return (*baseline_names(*names, reason=NO_PLACEMENT), BaselineName("split .+"))
+
+
 FAMILY: ProblemType[PlacementQuestion, Placement, PlacementLoads] = ProblemType(
     kind="placement",
     what="placement",
@@ -130,7 +133,8 @@ FAMILY: ProblemType[PlacementQuestion, Placement, PlacementLoads] = ProblemType(
     judge=judge_placement,
     judged="loads, every start and end, memory, colours, supported devices, order of the data",
     prove=prove,
-    searched=lambda question: _BASELINES,
+    rules=rules_of(rules_of_placement),
+    searched=_searched,
     proof_labels=_PROOF_LABELS,
     described=_described,
     parallel=frozenset({"auto", "portfolio", "stages", "latency"}),

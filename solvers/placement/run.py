@@ -1,6 +1,6 @@
 """What engines of throughput share: the best placement with its bound, from the simplest rule on, and why there is none."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -14,7 +14,7 @@ from crossopt.instances.errors import INVALID, ContradictionError
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Trace, Watch
 from crossopt.solvers.family import solve
-from crossopt.solvers.placement.answer import COUNTING, Placement, baseline_of, judge_placement, placement_of
+from crossopt.solvers.placement.answer import BY_RULE, COUNTING, Placement, Rule, baseline_of, judge_placement, placement_of
 from crossopt.solvers.placement.family import FAMILY
 from crossopt.solvers.placement.heuristics import LARGE, Staged, best_stages
 from crossopt.solvers.placement.judge import judge
@@ -168,24 +168,6 @@ def in_time(quanta: int | None, quantum: float) -> float | None:
 
 # What is done without a proof: everything on one device, equal shares of the work, and the cheapest of a few orders.
 
-Rule = Callable[[PlacementQuestion, Blocks], Ints | None]
-
-
-def one_device(question: PlacementQuestion, blocks: Blocks) -> Ints | None:
-    """Everything on the first accelerator."""
-    del blocks
-    return np.zeros(len(question.graph), np.int64) if question.accelerators else None
-
-
-def equal_stages(question: PlacementQuestion, blocks: Blocks) -> Ints | None:
-    """Along the order of the graph as many blocks to a stage as make its work an equal share."""
-    if not question.accelerators or not np.isfinite(blocks.accelerator_time).all():
-        return None
-    total = float(blocks.accelerator_time.sum())
-    middle = np.cumsum(blocks.accelerator_time) - blocks.accelerator_time / 2.0
-    stage = np.minimum((middle / max(total, 1e-300) * question.accelerators).astype(np.int64), question.accelerators - 1)
-    return np.asarray(np.maximum.accumulate(stage)[blocks.block_of])
-
 
 def one_order(question: PlacementQuestion, blocks: Blocks) -> Ints | None:
     """The best stages along the topological order that the graph comes in."""
@@ -201,7 +183,7 @@ def on_devices(question: PlacementQuestion, blocks: Blocks, found: Staged) -> In
     return np.asarray(device[np.array(found.stage)[blocks.block_of]])
 
 
-RULES: dict[str, Rule] = {"one device": one_device, "equal stages": equal_stages, "one order": one_order}
+RULES: dict[str, Rule] = BY_RULE | {"one order": one_order}
 
 
 def baselines_of(question: PlacementQuestion) -> tuple[Baseline[Placement], ...]:

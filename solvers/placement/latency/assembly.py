@@ -14,7 +14,8 @@ import numpy as np
 from crossopt.crossflow.arrays import Array
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.placement.latency.cuts import CutTables, Part, Rest, chains_of
-from crossopt.solvers.placement.latency.search import CPU, Flow, Serial, annealed, first_pieces, fits, flow_of, packed, replayed
+from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, replayed
+from crossopt.solvers.placement.latency.search import Serial, annealed, first_pieces, fits, packed
 
 _MOST_INNER = 4
 """Inner pieces of a part that are searched for."""

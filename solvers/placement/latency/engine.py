@@ -16,12 +16,13 @@ from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, gap_between
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Event, Spend
-from crossopt.solvers.placement.answer import LEAST_GAP, Placement, baseline_of, ended, placement_of
+from crossopt.solvers.placement.answer import LEAST_GAP, Placement, baseline_of, ended, latency_rules, placement_of
 from crossopt.solvers.placement.certificates import branched
 from crossopt.solvers.placement.judge import judge_latency
 from crossopt.solvers.placement.latency import paths, search
 from crossopt.solvers.placement.latency.assembly import assembled
 from crossopt.solvers.placement.latency.cuts import CutTables, cut_tables
+from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, greedy, placed, replayed, rows_placed, tidy, timed
 from crossopt.solvers.proofs import OnPath, Proof, UnverifiedBound
 
 _WORKERS = 2
@@ -48,7 +49,7 @@ class Exactly:
 
 def exactly(
     question: PlacementQuestion,
-    flow: search.Flow,
+    flow: Flow,
     slot: list[int],
     least: float,
     until: float,
@@ -61,7 +62,7 @@ def exactly(
 
     It ends at a time of the monotonic clock, which writing the model counts in.
     """
-    greatest = search.timed(flow, slot)[0] * (1.0 + _GUARD)
+    greatest = timed(flow, slot)[0] * (1.0 + _GUARD)
     model = latency_model(question, least, greatest)
     hint = values_at(model, flow, slot)
     quantum = model.figures.quantum
@@ -82,25 +83,25 @@ def exactly(
 
 def slots_in(model: Latency, values: Values) -> list[int]:
     """The slot of every row."""
-    return [next((s for s, x in enumerate(line) if values[x]), search.CPU) for line in model.on]
+    return [next((s for s, x in enumerate(line) if values[x]), CPU) for line in model.on]
 
 
-def values_at(model: Latency, flow: search.Flow, slot: list[int]) -> Values:
+def values_at(model: Latency, flow: Flow, slot: list[int]) -> Values:
     """The values of a placement, its accelerators numbered as their first slots start and every piece in the first slot left."""
     figures, slots = model.figures, flow.slots
     in_quanta = replace(flow, accelerator=figures.accelerator, cpu=figures.cpu, transfer=figures.transfer)
-    done = [int(end) for end in search.timed(in_quanta, slot)[1]]
+    done = [int(end) for end in timed(in_quanta, slot)[1]]
     taken, given = _crossed(model, slot)
     load = [0] * slots
     for row, number in enumerate(slot):
-        if number != search.CPU:
+        if number != CPU:
             load[number] += figures.accelerator[row]
     for row, number in (*taken, *given):
         load[number] += figures.transfer[row]
-    end = {number: done[row] for row, number in enumerate(slot) if number != search.CPU}
+    end = {number: done[row] for row, number in enumerate(slot) if number != CPU}
     name = _renamed(flow, {number: moment - load[number] for number, moment in end.items()}, max(done))
-    values = {x: int(slot[row] != search.CPU and name[slot[row]] == s) for row, line in enumerate(model.on) for s, x in enumerate(line)}
-    values |= {x: int(slot[row] == search.CPU) for row, x in enumerate(model.cpu)}
+    values = {x: int(slot[row] != CPU and name[slot[row]] == s) for row, line in enumerate(model.on) for s, x in enumerate(line)}
+    values |= {x: int(slot[row] == CPU) for row, x in enumerate(model.cpu)}
     for lines, pairs in ((model.taken, taken), (model.given, given)):
         there = {(row, name[number]) for row, number in pairs}
         values |= {x: int((row, s) in there) for row, line in enumerate(lines) for s, x in enumerate(line)}
@@ -119,10 +120,10 @@ def values_at(model: Latency, flow: search.Flow, slot: list[int]) -> Values:
 def _crossed(model: Latency, slot: list[int]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """Which rows' outputs each slot takes in, and hands out."""
     pairs = [(row, slot[row], slot[taker]) for row, takers in enumerate(model.after) for taker in takers if slot[taker] != slot[row]]
-    return {(row, there) for row, _, there in pairs if there != search.CPU}, {(row, here) for row, here, _ in pairs if here != search.CPU}
+    return {(row, there) for row, _, there in pairs if there != CPU}, {(row, here) for row, here, _ in pairs if here != CPU}
 
 
-def _renamed(flow: search.Flow, starts: dict[int, int], last: int) -> dict[int, int]:
+def _renamed(flow: Flow, starts: dict[int, int], last: int) -> dict[int, int]:
     """New numbers of slots."""
     by_accelerator: dict[int, list[int]] = {}
     for slot in sorted(starts):
@@ -207,13 +208,13 @@ class _Course:
 
 def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Placement]:
     """The placement through which a sample goes soonest, and no sooner than which any goes."""
-    began, flow = monotonic(), search.flow_of(question)
-    everywhere = [search.CPU] * len(flow.blocks)
-    course = _Course(watch, limits, (search.replayed(flow, everywhere), everywhere), began=began)
+    began, flow = monotonic(), flow_of(question)
+    everywhere = [CPU] * len(flow.blocks)
+    course = _Course(watch, limits, (replayed(flow, everywhere), everywhere), began=began)
 
     def answer() -> Placement:
-        slots = search.tidy(flow, _rows(flow, course.best[1]) if course.rows is None else course.rows[1])
-        return placement_of(question, *search.rows_placed(flow, slots))
+        slots = tidy(flow, _rows(flow, course.best[1]) if course.rows is None else course.rows[1])
+        return placement_of(question, *rows_placed(flow, slots))
 
     course.answer = answer
     course.see()
@@ -233,10 +234,10 @@ def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> Search
     return ended(question, NAME, found, baselines_of(question, flow), began)
 
 
-def _steps(question: PlacementQuestion, flow: search.Flow, course: _Course) -> Iterator[None]:
+def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator[None]:
     """What is done, a little at a time."""
-    first = search.greedy(question, flow)
-    course.see((search.replayed(flow, first), first))
+    first = greedy(question, flow)
+    course.see((replayed(flow, first), first))
     yield
     cuts = list[CutTables]()
     for bound, proof in _bounds(question, course, cuts):
@@ -292,7 +293,7 @@ def _bounds(question: PlacementQuestion, course: _Course, cuts: list[CutTables])
             yield paths.least_time(scaled, path, sharp, size), OnPath(_PROOF, figure, ends) if again else UnverifiedBound(_PROOF)
 
 
-def _solve(question: PlacementQuestion, flow: search.Flow, course: _Course) -> None:
+def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
     """The integer model, for as long as there is."""
 
     def show(value: float | None, bound: float | None) -> None:
@@ -303,8 +304,8 @@ def _solve(question: PlacementQuestion, flow: search.Flow, course: _Course) -> N
     rows = _rows(flow, course.best[1])
     limits, until = course.limits, course.began + _ENDING * course.limits.seconds
     answer = exactly(question, flow, rows, course.bound, until, gap, limits.seed, show, max(limits.workers, _WORKERS))
-    if answer.slot is not None and judge_latency(question, *search.rows_placed(flow, answer.slot)).accepted:
-        value = search.timed(flow, answer.slot)[0]
+    if answer.slot is not None and judge_latency(question, *rows_placed(flow, answer.slot)).accepted:
+        value = timed(flow, answer.slot)[0]
         course.rows = (value, answer.slot) if value < course.best[0] else None
     course.stopped, course.notes = answer.stopped, answer.notes
     left, complete = course.left(), answer.stopped == "complete"
@@ -313,13 +314,12 @@ def _solve(question: PlacementQuestion, flow: search.Flow, course: _Course) -> N
     course.see(bound=answer.bound, proof=UnverifiedBound(answer.solver))
 
 
-def _rows(flow: search.Flow, slot_of: list[int]) -> list[int]:
+def _rows(flow: Flow, slot_of: list[int]) -> list[int]:
     return [slot_of[block] for block in flow.blocks.block_of.tolist()]
 
 
-def baselines_of(question: PlacementQuestion, flow: search.Flow) -> tuple[Baseline[Placement], ...]:
+def baselines_of(question: PlacementQuestion, flow: Flow) -> tuple[Baseline[Placement], ...]:
     """What is done without a proof: all on CPUs, one accelerator filled after the other, and the best pieces along one order."""
-    known = {"all on cpus": [search.CPU] * len(flow.blocks), "greedy": search.greedy(question, flow)}
-    if flow.slots:
-        known["one order"] = search.along(flow, np.arange(len(flow.blocks)))[1]
-    return tuple(baseline_of(question, name, *search.placed(flow, slot_of)) for name, slot_of in known.items())
+    order = search.along(flow, np.arange(len(flow.blocks)))[1] if flow.slots else None
+    known = () if order is None else (baseline_of(question, "one order", *placed(flow, order)),)
+    return (*latency_rules(question, flow), *known)

@@ -27,8 +27,8 @@ from crossopt.solvers.placement.latency import engine, paths
 from crossopt.solvers.placement.latency.assembly import assembled
 from crossopt.solvers.placement.latency.cuts import cut_bound, cut_tables
 from crossopt.solvers.placement.latency.engine import Exactly, exactly, values_at
+from crossopt.solvers.placement.latency.flow import CPU, flow_of, greedy, placed, replayed, rows_placed, timed
 from crossopt.solvers.placement.latency.paths import FIGURES, LARGEST, between, least_pieces, least_time, scaled_question, sharper, weighed
-from crossopt.solvers.placement.latency.search import CPU, flow_of, greedy, placed, replayed, rows_placed, timed
 from crossopt.solvers.proofs import Branched, OnPath, Surrounded, UnverifiedBound
 from tests.commands import exit_code
 from tests.every import every
