@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Ints, Mask, Real
+from crossopt.crossflow.hardware import is_within
 from crossopt.crossflow.records import dataclass
 
 Cores: TypeAlias = Literal["tensor", "vector", "both", "network"]
@@ -110,7 +111,7 @@ def chips_of(options: tuple[tuple[int, ...], ...], most: float, least_share: flo
     chips = Chips(*(column.ravel() for column in grid))
     area = chip_area(chips)
     single = (chips.tensor_cores <= 1) | (chips.vector_cores <= 1)
-    return chips.at((area <= most) & ((area >= least_share * most) | single))
+    return chips.at(is_within(area, most) & ((area >= least_share * most) | single))
 
 
 @dataclass(frozen=True, slots=True)

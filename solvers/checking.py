@@ -190,6 +190,10 @@ def status_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str
         ("proved_by needs a bound or infeasibility, and the reverse", bool(saved.proved_by) == claims),
         (f"proof: nothing is proved by {short(saved.proved_by)}", _is_proof_label(family, saved)),
         (f"proof: the engine {saved.engine} does not prove so", saved.engine in family.provers.get(saved.proved_by, family.engines)),
+        (
+            f"proof: the engine {saved.engine} reports no bound of a solver",
+            not saved.unverified or family.reporting is None or saved.engine in family.reporting,
+        ),
         (f"reasons are given although there is {what}", value is None or not saved.reasons),
         (f"{short(saved.stopped)} is no reason to stop", saved.stopped in STOPPED),
         (f"status: {saved.status} does not follow", saved.status == answer_status(value, bound, saved.proved, least_gap)),
@@ -272,7 +276,8 @@ def _faults_of_baselines(family: ProblemType[Q, A, D], saved: Result[A, D], ques
         (f"baselines: {_listed(true)} follow by rule, and here are {_listed(by_rule)}", omitted or by_rule == true),
         (f"baselines: {', '.join(map(_plain, left))} are left out", not left),
     )
-    return [sentence for sentence, holds in sentences if not holds]
+    refuted = [] if by_rule else baseline_faults(claimed_lower_bound(saved), true)  # whoever claims the bound
+    return [*(sentence for sentence, holds in sentences if not holds), *refuted]
 
 
 def _plain(name: BaselineName) -> str:

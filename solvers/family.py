@@ -234,6 +234,8 @@ class ProblemType(Generic[Q, A, D]):
     """Labels of its proofs, with N for each number; empty if `faults` checks them."""
     provers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Engines of these labels, where others have none such."""
+    reporting: tuple[str, ...] | None = None
+    """Engines whose bounds may be those that a solver reports; None: all."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Aliases of engines."""
     searching: frozenset[str] = frozenset()

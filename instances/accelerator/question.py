@@ -43,6 +43,7 @@ from crossopt.crossflow.fields import (
     Prose,
     Ratio,
 )
+from crossopt.crossflow.hardware import is_within
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.accelerator.built import BuiltChips, Rated, TechnologySection, built_chips
 from crossopt.instances.accelerator.networks import (
@@ -562,7 +563,7 @@ def _chip_faults(
     """Spaces without a chip, and operators that no chip can run."""
     if not len(chips):
         least = chip_area(Chips(*(np.array([min(option)]) for option in options)))[0]
-        if least > most:
+        if not is_within(least, most):
             yield "chips", f"no chip keeps the area of {most * 1e6:.6g} mm^2: the smallest takes {least * 1e6:.6g} mm^2"
         else:
             yield "chips", f"no chip has {file.chips.least_share:.0%} of {most * 1e6:.6g} mm^2 and keeps it (lower least_share)"

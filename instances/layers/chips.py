@@ -17,7 +17,7 @@ from crossopt.crossflow.arrays import Array, Ints, Mask
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.generator import Split as AreaSplit
 from crossopt.crossflow.generator import generate
-from crossopt.crossflow.hardware import Efficiency, Hardware, Memory, take
+from crossopt.crossflow.hardware import Efficiency, Hardware, Memory, is_within, take
 from crossopt.crossflow.operator_costs import Columns, columns_of, graph_costs
 from crossopt.crossflow.operator_graph import Node
 from crossopt.crossflow.operator_splits import Split
@@ -186,8 +186,8 @@ def _family(
     for hardware in found.values():
         within &= _is_built(hardware)
         for name, limit in limits.items():
-            within &= np.less_equal(getattr(hardware, name), limit)
-        within &= np.less_equal(hardware.one_die, inf if entry.reticle is None else entry.reticle)
+            within &= is_within(getattr(hardware, name), limit)
+        within &= is_within(hardware.one_die, inf if entry.reticle is None else entry.reticle)
     rows = np.flatnonzero(within)
     return Family({dtype: take(hardware, rows) for dtype, hardware in found.items()}, points[rows])
 

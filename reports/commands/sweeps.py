@@ -348,7 +348,9 @@ def check(options: Namespace, folder: Path) -> int:
     refused += [f"{STUDY}: {fault}" for fault in name_faults(listed.axes, points)]
     refused += [f"{STUDY}: {fault}" for fault in listed_faults(listed)]
     beside = f", {unverified:,} of them except a solver-reported bound, which was not proved again" if unverified else ""
-    lines = [f"  {len(keys):,} of {len(rows):,} results checked{beside}", *faults, *(f"  REFUSED  {fault}" for fault in refused)]
+    left = len({row.key for row in listed.rows} - set(saved))
+    without = [f"  {left:,} {'run' if left == 1 else 'runs'} without a result: what the folder says of why is not verified"] if left else []
+    lines = [f"  {len(keys):,} of {len(rows):,} results checked{beside}", *without, *faults, *(f"  REFUSED  {fault}" for fault in refused)]
     sys.stdout.write(fitted("\n".join([*lines, f"{folder}: {'refused' if refused else 'accepted'}"]) + "\n"))
     return REFUSED if refused else ANSWERED
 

@@ -47,6 +47,7 @@ FAMILY: ProblemType[AcceleratorQuestion, AcceleratorPlan, AcceleratorFigures] = 
     reasons=no_reasons,
     searched=_baselines,
     proof_labels=frozenset({BY_SETS}),
+    reporting=("milp",),
     least_gap=1e-9,  # loads are rounded down to units that lose less
     lowered=_lowered,
     described=_described,

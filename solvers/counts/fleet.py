@@ -12,7 +12,7 @@ from crossopt.instances.counts.fleet import FleetQuestion
 from crossopt.instances.files.units import exact
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import, rules_of
-from crossopt.solvers.proofs import Integers, UnverifiedBound
+from crossopt.solvers.proofs import Integers
 
 _FEW = 4
 """Classes that a reason names."""
@@ -150,8 +150,6 @@ def reason_of(question: FleetQuestion, step: Step) -> str:
 def prove(question: FleetQuestion, saved: Result[Fleet, FleetUse], watch: Watch) -> Proved:
     """Count the tree anew, in whole numbers: with prices of requests, or about the integer model of slices."""
     proof = saved.proof
-    if isinstance(proof, UnverifiedBound):
-        return Proved((f"the bound is reported by {proof.by}, not proved again",), unverified=True)
     if not isinstance(proof, Integers):
         return Proved((), ("proof: bounds on fleets are proved by a tree",))
     by = BY_TREE if question.file.slices is not None and proof.by == BY_TREE else BY_PRICES
@@ -195,5 +193,6 @@ FAMILY: ProblemType[FleetQuestion, Fleet, FleetUse] = ProblemType(
     rules=rules_of(lazy_import("crossopt.solvers.counts.rules", "rules_of_fleet"), "tree", "slices"),
     proof_labels=frozenset({BY_PRICES, BY_TREE}),
     provers={BY_PRICES: ("tree", "slices"), BY_TREE: ("slices",)},
+    reporting=(),
     described=lambda question: {"unit": _unit_of(question)},
 )

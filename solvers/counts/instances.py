@@ -195,4 +195,5 @@ FAMILY: ProblemType[InstancesQuestion, InstanceGroups, ServerUse] = ProblemType(
     reasons=_sentences,
     rules=rules_of(lazy_import("crossopt.solvers.counts.rules", "rules_of_instances"), "program", "bisection", "highs", "cpsat"),
     proof_labels=frozenset({BY_PROGRAM}),
+    reporting=("highs", "cpsat"),
 )

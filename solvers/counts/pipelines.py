@@ -182,4 +182,5 @@ FAMILY: ProblemType[PipelinesQuestion, Placement, TokenFlow] = ProblemType(
     rules=rules_of(lazy_import("crossopt.solvers.counts.rules", "rules_of_pipelines"), "auto", "exhaustive", "cpsat"),
     seeded=frozenset({"auto", "stages"}),
     proof_labels=frozenset({BY_WORK, BY_CHAINS, BY_COVERS, BY_PLACEMENTS}),
+    reporting=("cpsat",),
 )

@@ -53,6 +53,7 @@ FAMILY: ProblemType[EmbeddingsQuestion, EmbeddingPlan, EmbeddingFigures] = Probl
     reasons=sentences_of,
     searched=_baselines,
     proof_labels=frozenset({BY_PRICES, BY_PHASES, BY_SEARCH, BY_SYSTEMS, BY_COUNTS}),
+    reporting=("cpsat", "highs"),
     described=_described,
     searching=frozenset({"auto", "local"}),
     seeded=frozenset({"auto", "local"}),
