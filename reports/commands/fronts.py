@@ -236,6 +236,7 @@ def front_faults(front: SavedFront) -> list[str]:
         return [f"the question of the front cannot be read: {error}"]
     refused = [*differences("question", true, front.question), *_summary_faults(front)]
     refused += [f"points[{index}]: its question is another one than that of the front" for index in _foreign_points(front)]
+    refused += ["points: they have one gap that was asked for"] if len({result.gap_asked for _, result in points}) > 1 else []
     for index, (saved, result) in enumerate(points):
         computed = tuple(family.front.figure(question, result.details, name) for name in figures) if result.details else ()
         if not computed:

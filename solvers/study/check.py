@@ -21,7 +21,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError, ModelError, RefusedError, SolverError, VerificationError
 from crossopt.instances.files.dataclass_json import to_plain
-from crossopt.solvers.answer import Limits, Verdict, Watch, gap_between, unwatched
+from crossopt.solvers.answer import STOPPED, Limits, Verdict, Watch, gap_between, unwatched
 from crossopt.solvers.checking import Report, trace_holds
 from crossopt.solvers.codesign.answer import ChosenDesign, DesignResult, candidate_in, chosen_design
 from crossopt.solvers.codesign.claims import PROVERS
@@ -274,6 +274,8 @@ def _claims(runs: Sequence[Run]) -> bool:
 
 def _early_end(study: Study, run: Run) -> Iterator[str]:
     """Why a rule cannot have ended early: without a limit nothing ends it, with one it takes nearly all of it."""
+    if run.stopped not in STOPPED:
+        yield f"stopped: {run.stopped!r} is no way to end (one of {', '.join(STOPPED)})"
     allowed = min((limits.seconds for _, limits in turns_of(FAMILY, (run.engine,), study.plan.time_limit, 1)), default=inf)
     if run.stopped == "time limit" and run.seconds < allowed / 2.0:
         yield f"stopped: it ran out of time after {run.seconds:.3g} s, and had {'no limit' if allowed == inf else f'{allowed:.3g} s'}"
@@ -291,6 +293,8 @@ def _lost_claim(instance: Instance, run: Run, watch: Watch) -> Iterator[str]:
         yield "note: asked again, the engine does not refuse the question"
     elif run.stopped == "complete" and run.bound is None and run.status != "INFEASIBLE":
         yield "bound: an exact engine that comes to its end has one"
+    elif run.stopped == "error" and _solved(instance, run.engine, Limits(seconds=_REFUSING), watch).stopped == "complete":
+        yield "stopped: asked again, the engine comes to its end without an error"
 
 
 def _other_answer(instance: Instance, run: Run, limits: Limits, watch: Watch) -> Iterator[str]:
@@ -305,7 +309,7 @@ def _other_answer(instance: Instance, run: Run, limits: Limits, watch: Watch) ->
         yield "note: solved again, the engine gives an answer; the run says that it refuses"
     elif found.stopped == "complete":
         least, recorded = (inf if value is None else value for value in (found.value, run.value))
-        if recorded < least or (recorded > least and run.stopped == "complete"):
+        if recorded < least or (recorded > least and run.stopped in ("complete", "error")):
             yield f"value: solved again, it is {found.value!r}, the run says {run.value!r}"
 
 

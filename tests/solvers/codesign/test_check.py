@@ -528,6 +528,10 @@ def front(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
 @pytest.mark.thorough
 def test_a_front_says_how_near_its_ends_are_and_needs_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target, data = front(tmp_path)
+    data["points"][0]["result"]["gap_asked"] = 1e-15
+    target.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["check", str(target)]) == 30
+    assert "they have one gap that was asked for" in capsys.readouterr().out
     for point in data["points"]:
         point["result"]["gap_asked"] = 0.999
     target.write_text(json.dumps(data), encoding="utf-8")

@@ -169,6 +169,7 @@ def test_a_worse_optimum_and_another_rule_are_refuted_by_asking_again(swept: Pat
 EARLY: dict[str, dict[str, Any]] = {
     "expert: stopped: it ran out of time after ": {"stopped": "time limit", "seconds": 0.01},
     "expert: stopped: it was interrupted, and the comparison was not": {"stopped": "interrupted"},
+    "expert: stopped: 'soon' is no way to end": {"stopped": "soon"},
     "who does not answer has no value": {"note": "it does not answer"},
     "expert: note: solved again, the engine gives an answer; the run says that it refuses": {
         "note": "it does not answer",
@@ -208,6 +209,7 @@ _OPEN = {
     ("words", "edit"),
     [
         ("exhaustive: bound: an exact engine that comes to its end has one", _OPEN),
+        ("exhaustive: stopped: asked again, the engine comes to its end without an error", _OPEN | {"stopped": "error"}),
         ("exhaustive: note: asked again, the engine does not refuse the question", _OPEN | {"note": "it is refused"}),
     ],
 )
