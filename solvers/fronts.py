@@ -8,10 +8,8 @@ Every question on the way is the first one with settings, so that each answer ca
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf, isnan
+from math import inf, isnan, nextafter
 from typing import Any
-
-import numpy as np
 
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.units import nearest, quoted
@@ -138,10 +136,15 @@ def _walk(way: _Way, points: int, report: Callable[[Front], None]) -> None:
 def limit_after(second: float, most: float, least: float | None, points: int) -> float:
     """What the next point may have of the second figure, after one with so much, on a front of so many points between these figures."""
     step = 0.0 if least is None else (most - least) / max(points - 1, 1)
-    limit = min(float(np.nextafter(second, -inf)), second - step)
+    limit = min(_below(second), second - step)
     if least is not None and limit < least:
-        limit = least if second > least else float(np.nextafter(least, -inf))
+        limit = least if _below(second) > least else _below(least)
     return limit
+
+
+def _below(figure: float) -> float:
+    """Below a figure, by more than areas and watts, as computed, may be above their limit (`crossflow.hardware.is_within`)."""
+    return min(figure * (1.0 - 2.0**-48), nextafter(figure, -inf))
 
 
 def _next(way: _Way, limit: float) -> Point | None:

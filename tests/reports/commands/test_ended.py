@@ -120,7 +120,8 @@ def test_an_engine_that_the_full_model_contradicts_leaves_no_answer(tmp_path: Pa
 
 def test_who_gives_no_limit_is_told_of_the_one_that_holds_then(tmp_path: Path) -> None:
     """Six hours are two seconds here; the engine hears of the end, and its answer is written."""
-    begin = "from crossopt.reports import cli\nfrom crossopt.reports.commands import console\nconsole.USUAL_LIMIT = 2.0\nraise SystemExit(cli.main())"
+    begin = "from crossopt.reports import cli\nfrom crossopt.reports.commands import console\n"
+    begin += "console.USUAL_LIMIT = 2.0\nraise SystemExit(cli.main())"
     command = [sys.executable, "-c", begin, "solve", *ENDLESS, "--out", str(tmp_path / "result.json")]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=GUARD, check=False)
     assert "the time limit of 6 h is over, which holds where none is given (--time-limit allows more)" in ended.stderr
