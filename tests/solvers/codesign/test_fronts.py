@@ -85,7 +85,7 @@ def least(text: str, first: str, second: str) -> list[tuple[float, float]]:
     [(FIXED, "exhaustive", *PAIRS[1]), pytest.param(FREE, "boxes", *PAIRS[0], marks=pytest.mark.slow)],
 )
 def test_a_front_is_that_of_all_designs(text: str, engine: str, first: str, second: str) -> None:
-    found = front(FAMILY, ask(text), first, second, 1000, lambda asked: answered(asked, engine))
+    found = front(FAMILY, ask(text), first, second, 10**9, lambda asked: answered(asked, engine))  # which leaves none out
     assert found.proved
     assert [(point.first, point.second) for point in found.points] == least(text, first, second)
 
@@ -141,17 +141,21 @@ def test_a_front_takes_its_first_figure_at_the_prices_of_the_technology() -> Non
     assert len(found.points) > 0
 
 
+ALONE = [name for name in OBJECTIVES if name != "mean_step_time"]
+"""Objectives of designs that are no groups far apart."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["exhaustive", "boxes"])
 @pytest.mark.parametrize(
     ("text", "first", "second"),
     [
-        *((FIXED, first, second) for first, second in combinations(OBJECTIVES, 2)),
-        *((FREE, first, second) for second, first in combinations(OBJECTIVES, 2) if "worst_step_time" not in (first, second)),
+        *((FIXED, first, second) for first, second in combinations(ALONE, 2)),
+        *((FREE, first, second) for second, first in combinations(ALONE, 2) if "worst_step_time" not in (first, second)),
     ],
 )
 def test_a_front_of_any_two_objectives_is_that_of_all_designs(text: str, first: str, second: str, engine: str) -> None:
-    found = front(FAMILY, ask(text), first, second, 1000, lambda asked: answered(asked, engine))
+    found = front(FAMILY, ask(text), first, second, 10**9, lambda asked: answered(asked, engine))  # which leaves none out
     assert found.proved
     assert [(point.first, point.second) for point in found.points] == least(text, first, second)
 
