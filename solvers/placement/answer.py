@@ -1,6 +1,6 @@
 """What answers about placements are made of: devices and pieces by the names of nodes, there and back, and what ends every engine."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import isfinite
 from statistics import median_low
@@ -9,11 +9,9 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Ints
-from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Baseline, SearchOutcome, Trace, Verdict
 from crossopt.solvers.placement.judge import PlacementLoads, judge, judge_latency
-from crossopt.solvers.placement.latency.flow import Flow, all_on_cpus, flow_of, greedy, placed
 from crossopt.solvers.proofs import RecomputableBound
 
 LEAST_GAP = 1e-7
@@ -126,41 +124,3 @@ def _closing(trace: Trace, value: float | None, bound: float | None) -> Iterator
         best = best if found is None or value is None else min(best, max(found, value))
         least = least if low is None else max(least, min(low, most))
         yield at, None if value is None or found is None else best, None if low is None else least
-
-
-# Rules that take no search, which a check carries out again.
-
-Rule = Callable[[PlacementQuestion, Blocks], Ints | None]
-
-
-def one_device(question: PlacementQuestion, blocks: Blocks) -> Ints | None:
-    """Everything on the first accelerator."""
-    del blocks
-    return np.zeros(len(question.graph), np.int64) if question.accelerators else None
-
-
-def equal_stages(question: PlacementQuestion, blocks: Blocks) -> Ints | None:
-    """Along the order of the graph as many blocks to a stage as make its work an equal share."""
-    if not question.accelerators or not np.isfinite(blocks.accelerator_time).all():
-        return None
-    total = float(blocks.accelerator_time.sum())
-    middle = np.cumsum(blocks.accelerator_time) - blocks.accelerator_time / 2.0
-    stage = np.minimum((middle / max(total, 1e-300) * question.accelerators).astype(np.int64), question.accelerators - 1)
-    return np.asarray(np.maximum.accumulate(stage)[blocks.block_of])
-
-
-BY_RULE: dict[str, Rule] = {"one device": one_device, "equal stages": equal_stages}
-LATENCY_BY_RULE: dict[str, Callable[[PlacementQuestion, Flow], list[int]]] = {"all on cpus": all_on_cpus, "greedy": greedy}
-
-
-def rules_of_placement(question: PlacementQuestion) -> tuple[Baseline[Placement], ...]:
-    """The placement of every such rule."""
-    if question.problem == "throughput":
-        blocks = blocks_of(question.graph, staged=True)
-        return tuple(baseline_of(question, name, rule(question, blocks)) for name, rule in BY_RULE.items())
-    return latency_rules(question, flow_of(question))
-
-
-def latency_rules(question: PlacementQuestion, flow: Flow) -> tuple[Baseline[Placement], ...]:
-    """All on CPUs, and one accelerator filled after the other."""
-    return tuple(baseline_of(question, name, *placed(flow, rule(question, flow))) for name, rule in LATENCY_BY_RULE.items())

@@ -14,10 +14,10 @@ from crossopt.formulation.placement.throughput import Machine, machine_of
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Baseline
 from crossopt.solvers.placement.annealing import HEAT, annealed
-from crossopt.solvers.placement.answer import Placement, baseline_of, equal_stages, judged, middle
+from crossopt.solvers.placement.answer import Placement, baseline_of, judged, middle
 from crossopt.solvers.placement.heuristics import Staged, best_stages, by_rank, by_work, equal_shares, orders
 from crossopt.solvers.placement.judge import judge
-from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, greedy, placed, replayed
+from crossopt.solvers.placement.latency.flow import CPU, Flow, equal_stages, flow_of, greedy, placed, replayed
 from crossopt.solvers.placement.latency.flow import all_on_cpus as every_on_cpus
 from crossopt.solvers.placement.latency.search import along, first_pieces
 from crossopt.solvers.placement.latency.search import annealed as annealed_pieces

@@ -7,7 +7,7 @@ from typing import Any
 from crossopt.instances.placement.question import PlacementQuestion, too_large
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import BaselineName, ProblemType, Proved, baseline_names, lazy_import, rules_of
-from crossopt.solvers.placement.answer import COUNTING, LEAST_GAP, NO_PLACEMENT, Placement, judge_placement, rules_of_placement
+from crossopt.solvers.placement.answer import COUNTING, LEAST_GAP, NO_PLACEMENT, Placement, judge_placement
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.bounds.work import PROOF_BY_WORK, least_by_work
 from crossopt.solvers.placement.judge import PlacementLoads, judge
@@ -133,7 +133,7 @@ FAMILY: ProblemType[PlacementQuestion, Placement, PlacementLoads] = ProblemType(
     judge=judge_placement,
     judged="loads, every start and end, memory, colours, supported devices, order of the data",
     prove=prove,
-    rules=rules_of(rules_of_placement),
+    rules=rules_of(lazy_import("crossopt.solvers.placement.latency.flow", "rules_of_placement")),
     searched=_searched,
     proof_labels=_PROOF_LABELS,
     described=_described,

@@ -14,10 +14,11 @@ from crossopt.instances.errors import INVALID, ContradictionError
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Trace, Watch
 from crossopt.solvers.family import solve
-from crossopt.solvers.placement.answer import BY_RULE, COUNTING, Placement, Rule, baseline_of, judge_placement, placement_of
+from crossopt.solvers.placement.answer import COUNTING, Placement, baseline_of, judge_placement, placement_of
 from crossopt.solvers.placement.family import FAMILY
 from crossopt.solvers.placement.heuristics import LARGE, Staged, best_stages
 from crossopt.solvers.placement.judge import judge
+from crossopt.solvers.placement.latency.flow import BY_RULE, Rule
 from crossopt.solvers.proofs import Proof, UnverifiedBound
 
 # A placement by the simplest of rules, in time that grows no faster than the graph: for who has to answer at once.

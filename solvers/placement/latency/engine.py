@@ -16,13 +16,13 @@ from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, gap_between
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Event, Spend
-from crossopt.solvers.placement.answer import LEAST_GAP, Placement, baseline_of, ended, latency_rules, placement_of
+from crossopt.solvers.placement.answer import LEAST_GAP, Placement, baseline_of, ended, placement_of
 from crossopt.solvers.placement.certificates import branched
 from crossopt.solvers.placement.judge import judge_latency
 from crossopt.solvers.placement.latency import paths, search
 from crossopt.solvers.placement.latency.assembly import assembled
 from crossopt.solvers.placement.latency.cuts import CutTables, cut_tables
-from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, greedy, placed, replayed, rows_placed, tidy, timed
+from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, greedy, latency_rules, placed, replayed, rows_placed, tidy, timed
 from crossopt.solvers.proofs import OnPath, Proof, UnverifiedBound
 
 _WORKERS = 2

@@ -1,6 +1,6 @@
 """A graph made ready for searches: blocks that stay together, who takes whose output, how soon a sample is through, and greedy filling."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,6 +8,8 @@ import numpy as np
 from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.instances.placement.question import PlacementQuestion
+from crossopt.solvers.answer import Baseline
+from crossopt.solvers.placement.answer import Placement, baseline_of
 
 CPU = -1
 _BELOW = 1.0 - 1e-12
@@ -177,3 +179,41 @@ def depth_first(question: PlacementQuestion, flow: Flow) -> list[int]:
                 seen[following] = True
                 stack.append((following, iter(after[following])))
     return left[::-1]
+
+
+# Rules that take no search, which a check carries out again.
+
+Rule = Callable[[PlacementQuestion, Blocks], Ints | None]
+
+
+def one_device(question: PlacementQuestion, blocks: Blocks) -> Ints | None:
+    """Everything on the first accelerator."""
+    del blocks
+    return np.zeros(len(question.graph), np.int64) if question.accelerators else None
+
+
+def equal_stages(question: PlacementQuestion, blocks: Blocks) -> Ints | None:
+    """Along the order of the graph as many blocks to a stage as make its work an equal share."""
+    if not question.accelerators or not np.isfinite(blocks.accelerator_time).all():
+        return None
+    total = float(blocks.accelerator_time.sum())
+    middle = np.cumsum(blocks.accelerator_time) - blocks.accelerator_time / 2.0
+    stage = np.minimum((middle / max(total, 1e-300) * question.accelerators).astype(np.int64), question.accelerators - 1)
+    return np.asarray(np.maximum.accumulate(stage)[blocks.block_of])
+
+
+BY_RULE: dict[str, Rule] = {"one device": one_device, "equal stages": equal_stages}
+LATENCY_BY_RULE: dict[str, Callable[[PlacementQuestion, Flow], list[int]]] = {"all on cpus": all_on_cpus, "greedy": greedy}
+
+
+def rules_of_placement(question: PlacementQuestion) -> tuple[Baseline[Placement], ...]:
+    """The placement of every such rule."""
+    if question.problem == "throughput":
+        blocks = blocks_of(question.graph, staged=True)
+        return tuple(baseline_of(question, name, rule(question, blocks)) for name, rule in BY_RULE.items())
+    return latency_rules(question, flow_of(question))
+
+
+def latency_rules(question: PlacementQuestion, flow: Flow) -> tuple[Baseline[Placement], ...]:
+    """All on CPUs, and one accelerator filled after the other."""
+    return tuple(baseline_of(question, name, *placed(flow, rule(question, flow))) for name, rule in LATENCY_BY_RULE.items())
