@@ -444,7 +444,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     modes, mode_of = _modes(plans)
     layers = mean_layers(model, several, hardware, modes)
     shared = (shape_of, plans.zero, plans.shard, plans.schedule, *(getattr(plans, name) for name in END_STAGES))
-    exchange, exchange_of = distinct(*shared, *([plans.microbatch] if model.gradient_traffic else []))
+    exchange, exchange_of = distinct(*shared, *([plans.microbatch, plans.interleave] if model.gradient_traffic else []))
     groups = lay_out(rows_of(plans, exchange), cluster)
     transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
     message = sharding(model, rows_of(plans, transfer))
