@@ -91,6 +91,14 @@ def test_tables_give_the_same_digits_as_the_formulas_and_as_one_design_alone(clu
     assert_same_digits(cluster, data)
 
 
+def test_tables_tell_the_gradient_traffic_of_more_chunks_apart() -> None:
+    """It is accumulated in m + (p - 1) / v passes."""
+    model, cluster = replace(MODELS[0], gradient_traffic=18.0), CLUSTERS[0]
+    columns = table([Plan(pipeline=2, microbatch=1, interleave=chunks) for chunks in (1, 2)])
+    found, directly = (work_out(model, device_on(cluster), cluster, columns) for work_out in (price, price_directly))
+    assert np.array_equal(found.step_time, directly.step_time)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cluster", CLUSTERS, ids=str)
 @settings(max_examples=10)
