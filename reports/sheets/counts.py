@@ -189,7 +189,7 @@ def fleet_sheet(question: FleetQuestion, result: Result[Fleet, FleetUse]) -> She
                 [_fleet_text(baseline.answer) if baseline.answer else "" for baseline in result.baselines],
             ),
         ),
-        notes=(*result.notes, *((_BUSY,) if use and use.utilization > _FULL else ()), *(_shared_notes(question, answer) if answer else ())),
+        notes=(*result.notes, *(_shared_notes(question, answer) if answer else ()), *((_BUSY,) if use and use.utilization > _FULL else ())),
         judged="class by class, in exact fractions",
         next_step="`crossopt export RESULT --as replicas` writes replicas and where requests go as JSON" if answer else "",
     )
@@ -236,8 +236,10 @@ def _run_text(run: NetworkRun) -> str:
 
 
 def _shared_notes(question: FleetQuestion, answer: Fleet) -> Iterator[str]:
-    """Networks that are folded, and what a request waits for where several share a device."""
+    """How networks are launched, which are folded, and what a request waits for where several share a device."""
     served = [(name, question.runs[name, kind]) for name, shares in answer.shares.items() if name in question.work for kind in shares]
+    if served:
+        yield "networks are launched operator by operator (PyTorch eager): engines that compile them, as TensorRT, may need fewer devices"
     if folds := list(dict.fromkeys(name for name, run in served if run.fold > 1)):
         yield f"{listed(folds)}: folded networks are trained anew, and what folding costs in quality is not modelled"
     for kind in answer.devices:
