@@ -251,6 +251,7 @@ def _relaxation_rules(result: DesignResult, proof: Relaxed | Exact, text: str, i
         (f"engine: {result.engine} does not solve by {solver}", not solver or solver.startswith("cpsat") == (result.engine == "cpsat")),
         (f"relaxation: there is no form {relaxation.form[:40]!r}", relaxation.form in FORMS),
         ("relaxation: such numbers cannot be", min(counts) >= 0 and relaxation.plans <= combinations(instance)),
+        ("relaxation: a solver is named without a round, or a round without one", bool(solver) == (relaxation.rounds > 0)),
         (f"proof: it is {text!r}, the result says another", proof.by == text),
     )
 

@@ -381,6 +381,7 @@ Change = Callable[[Any], Proof | None]
         ("milp", lambda _: relaxed(replace(SOLVED, solver="cpsat 9.14")), "engine: milp does not solve by cpsat 9.14"),
         ("milp", lambda _: relaxed(replace(SOLVED, form="sealed by the court")), "relaxation: there is no form 'sealed by the court'"),
         ("milp", lambda _: relaxed(replace(SOLVED, plans=10**15)), "relaxation: such numbers cannot be"),
+        ("milp", lambda _: relaxed(replace(SOLVED, solver="")), "relaxation: a solver is named without a round, or a round without one"),
     ],
 )
 def test_proofs_of_others_are_neither_accepted_nor_drawn(
