@@ -61,6 +61,7 @@ FAMILY: ProblemType[MemoryQuestion, Schedule, MemoryUse] = ProblemType(
     searched=lambda question: baseline_names(*_BASELINES),
     proof_labels=frozenset({BY_LEVELS, *_PROVERS}),
     provers=_PROVERS,
+    reporting=("auto", "milp", "retention", "exhaustive"),  # the last two as the last of several levels
     described=_described,
     front=FrontFigures(
         example="peak,extra_time",

@@ -218,5 +218,6 @@ FAMILY: ProblemType[CollectiveQuestion, Chunks, Schedule] = ProblemType(
     reasons=_reasons,
     rules=rules_of(rules_of_collective, "search", "cpsat"),
     proof_labels=frozenset({"loads of dimensions"}),
+    reporting=("cpsat",),
     seeded=frozenset({"auto", "cpsat", "search"}),
 )

@@ -154,5 +154,6 @@ FAMILY: ProblemType[SynthesisQuestion, Sends, Used] = ProblemType(
     rules=rules_of(rules_of_synthesis, "auto"),
     searched=lambda question: baseline_names("TACOS, best of 200", reason="", always=("auto",)),
     proof_labels=frozenset({"cuts"}),
+    reporting=("auto",),
     seeded=frozenset({"auto", "tacos"}),
 )

@@ -418,15 +418,18 @@ def test_a_solver_is_asked_again_with_another_seed_until_time_is_over(tmp_path: 
     monkeypatch.setitem(engines._PATIENCE, "search", 0.1)
     open_still = solve(COLLECTIVE, question, "search", Limits(), unwatched)
     assert (open_still.stopped, open_still.proved) == ("time limit", False)
+    assert check(COLLECTIVE, result, ROOT).accepted
+    refused = check(COLLECTIVE, replace(result, engine="search"), ROOT).refused
+    assert "proof: the engine search reports no bound of a solver" in refused
 
 
 def test_a_solver_finds_the_way_that_keeps_both_machines_busy() -> None:
     """Two jobs of a long and a short operation, on either machine first: 5 + 2 with opposite ways, 2 x 5 + 2 with the same."""
     shop = Shop(2, (((0, 5), (1, 2)), ((1, 5), (0, 2))), least=1, most=12)
-    found = scheduled(shop, 20.0, 1, 0)
+    found = scheduled(shop, 120.0, 1, 0)
     assert (found.bound, sorted(found.ways)) == (7, [0, 1])
     assert sorted(found.sequences(shop)) == [(0, 1), (1, 0)]
-    assert scheduled(replace(shop, most=6), 20.0, 1, 0) == Scheduled(6)
+    assert scheduled(replace(shop, most=6), 120.0, 1, 0) == Scheduled(6)
 
 
 @pytest.mark.parametrize("collective", ["all_reduce", "reduce_scatter", "all_gather", "all_to_all"])
