@@ -61,8 +61,6 @@ Judge = Callable[[Q, A], Verdict[D]]
 
 NEVER = "(?!)"
 """Pattern of reasons of baselines that always have an answer."""
-TOGETHER = ("",)
-"""For `always`: with the others or not at all, as time allows."""
 RIVAL = "engine "
 """Before the name of an engine whose answer a comparison keeps as a baseline."""
 

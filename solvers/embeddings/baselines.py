@@ -13,7 +13,7 @@ rows over a node on the least loaded node. TorchRec's planner takes the best of 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import product
 from math import inf, log10
@@ -25,6 +25,7 @@ import numpy as np
 from crossopt.formulation.embeddings import Held
 from crossopt.instances.embeddings.options import PricedOption, devices_of
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
+from crossopt.instances.embeddings.systems import System, fixed_at
 from crossopt.solvers.answer import Baseline
 from crossopt.solvers.embeddings.judge import KEYS, NO_PROPOSAL, NO_ROOM, EmbeddingPlan, TablePlan, key_name
 
@@ -54,10 +55,16 @@ def baselines(question: EmbeddingsQuestion, seconds: float) -> tuple[Baseline[Em
     plan, count, ended = best_proposal(question, greedy_proposals(question), began + share, balanced)
     note = "" if ended else f"stopped after {count:,} proposals"
     found.append(Baseline("TorchRec memory-balanced", None, plan, note if plan else NO_PROPOSAL, monotonic() - began))
-    for key in KEYS:
-        plan = by_key(question, key)
-        found.append(Baseline(key_name(key), None, plan, "" if plan else NO_ROOM))
-    return tuple(found)
+    return (*found, *rules_by_key(question))
+
+
+def rules_by_key(question: EmbeddingsQuestion, system: System | None = None) -> tuple[Baseline[EmbeddingPlan], ...]:
+    """Whole tables by each key, where there is a choice of systems at one of them; a check carries these out again."""
+    fixed = question if system is None else fixed_at(question, system)
+    plans = [(key, by_key(fixed, key)) for key in KEYS]
+    return tuple(
+        Baseline(key_name(key), None, replace(plan, system=system) if plan else None, "" if plan else NO_ROOM) for key, plan in plans
+    )
 
 
 Parted = tuple[float, tuple[Held, ...]]

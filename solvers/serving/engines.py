@@ -1,15 +1,14 @@
 """Engines for serving plans: the dynamic program over devices, and a look at every number of workers of small questions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 from itertools import product
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.serving.question import Pools, Role, ServingQuestion, of_classes, with_chip
+from crossopt.instances.serving.question import ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import Offer, broken, by_network, priced, shapes_of
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound
@@ -17,11 +16,8 @@ from crossopt.solvers.serving.judge import (
     BY_BOXES,
     BY_PROGRAM,
     NO_CHIPS,
-    Best,
     Copies,
     ServingPlan,
-    Solution,
-    Table,
     best_of,
     cost_unit,
     judge,
@@ -30,9 +26,9 @@ from crossopt.solvers.serving.judge import (
     reasons_of_question,
     solved,
     table_of,
-    units_of_copy,
     value_of,
 )
+from crossopt.solvers.serving.rules import rules_beside, solved_or_none
 
 if TYPE_CHECKING:
     from crossopt.solvers.serving.chips import Found
@@ -62,7 +58,7 @@ def program(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOu
         bound=value,
         proof=RecomputableBound(BY_PROGRAM),
         engine="program",
-        baselines=(*_rules(question, best), *_of_one_kind(question), *(own for own in _of_other_pools(question) if own.answer != answer)),
+        baselines=rules_beside(question, best),
         trace=((monotonic() - began, float(value), float(value)),),
         value=value,
     )
@@ -114,140 +110,6 @@ def _two_chips(question: ServingQuestion, one: "Found", began: float, limits: Li
         trace=((monotonic() - began, None if pair.plan is None else pair.value, pair.bound),),
         value=None if pair.plan is None else pair.value,
     )
-
-
-def baselines(question: ServingQuestion, table: Table, best: Best) -> tuple[Baseline[ServingPlan], ...]:
-    """Rules of thumb on one kind of device: the largest and the smallest copies within the limits, with their best batch."""
-    found = list[Baseline[ServingPlan]]()
-    offers = tuple(table.of_role("both"))
-    for name, pick in (("largest copies", max), ("smallest copies", min)):
-        if not offers or len(question.kinds) > 1:
-            continue
-        size = pick(offer.devices for offer in offers)
-        most = (question.devices if rate_sought(question) is not None else best.devices) // size
-        own = [offer for offer in offers if offer.devices == size]
-        offer = max(own, key=lambda one: (units_of_copy(question, one, most) if most else 0, one.shape.batch))
-        if (count := _fewest(question, (Copies(1, offer.shape),), most)) is not None:
-            found.append(Baseline(name, None, ServingPlan((Copies(count, offer.shape),))))
-    return (*found, *_matched(question, table), *_recommended(question, table), *_part_by_part(question, table))
-
-
-def _matched(question: ServingQuestion, table: Table) -> Iterator[Baseline[ServingPlan]]:
-    """The prefill and the decode workers of most requests a second and device, in the best numbers, as AIConfigurator matches them."""
-    if len(question.kinds) > 1:
-        return
-    best = [max(table.of_role(role), key=lambda one: Fraction(one.rate, one.devices), default=None) for role in _PARTS]
-    shapes = [offer.shape for offer in best if offer is not None]
-    if len(shapes) == len(_PARTS):
-        matched = table_of(question, shapes)
-        if (own := best_of(question, matched)) is not None:
-            yield Baseline("matched", None, plan_of(question, matched, own))
-
-
-_PARTS: Final[tuple[Role, ...]] = ("prefill", "decode")
-_NODE: Final = 8
-
-
-def _recommended(question: ServingQuestion, table: Table) -> Iterator[Baseline[ServingPlan]]:
-    """The number of copies of one unit that serves the rate, as `recommend` of AIConfigurator does.
-
-    A unit is a worker that does both, or the prefill and decode workers of most requests a second and device that fit into a node.
-    """
-    needed = rate_sought(question)
-    if needed is None or len(question.kinds) > 1:
-        return
-    units: list[tuple[tuple[Copies, ...], int, int]]
-    units = [((Copies(1, offer.shape),), offer.devices, offer.rate) for offer in table.of_role("both")]
-    first, second = (_best_by_size(table, role) for role in _PARTS)
-    for prefill, decode in product(first, second):
-        most = max(_NODE, prefill.devices + decode.devices)
-        ways = product(range(1, most // prefill.devices + 1), range(1, most // decode.devices + 1))
-        pairs = [(x, y) for x, y in ways if x * prefill.devices + y * decode.devices <= most]
-        rates = {(x, y): Fraction(min(x * prefill.rate, y * decode.rate), x * prefill.devices + y * decode.devices) for x, y in pairs}
-        x, y = max(rates, key=lambda pair: rates[pair])
-        copies = (Copies(x, prefill.shape), Copies(y, decode.shape))
-        units.append((copies, x * prefill.devices + y * decode.devices, min(x * prefill.rate, y * decode.rate)))
-    if units:
-        unit, size, _ = min(units, key=lambda one: (-(-needed // one[2]) * one[1], one[1]))
-        if (count := _fewest(question, unit, question.devices // size)) is not None:
-            yield Baseline("recommended", None, _times(unit, count))
-
-
-def _best_by_size(table: Table, role: Role) -> list[Offer]:
-    """Of workers of each size the one with the greatest rate."""
-    best: dict[int, Offer] = {}
-    for offer in table.of_role(role):
-        if offer.devices not in best or offer.rate > best[offer.devices].rate:
-            best[offer.devices] = offer
-    return list(best.values())
-
-
-def _times(unit: Sequence[Copies], count: int) -> ServingPlan:
-    return ServingPlan(tuple(Copies(count * copies.count, copies.shape) for copies in unit))
-
-
-def _part_by_part(question: ServingQuestion, table: Table) -> Iterator[Baseline[ServingPlan]]:
-    """Of each part the worker of most requests a second and device when it is alone, as often as the rate needs: DistServe's placement."""
-    needed = rate_sought(question)
-    if needed is None or len(question.kinds) > 1:
-        return
-    found = list[Copies]()
-    for role in _PARTS:
-        each = {offer: units_of_copy(question, offer, 1) for offer in table.of_role(role)}
-        best = max(each, key=lambda one: Fraction(each[one], one.devices), default=None)
-        if best is None or not each[best]:
-            return
-        found.append(Copies(-(-needed // each[best]), best.shape))
-    plan = ServingPlan(tuple(found))
-    if not judge(question, plan).violations:
-        yield Baseline("part by part", None, plan)
-
-
-def _fewest(question: ServingQuestion, unit: Sequence[Copies], most: int) -> int | None:
-    """The fewest of these workers that serve the rate that is needed, or all of them; None where they do not."""
-    if most < 1 or judge(question, _times(unit, most)).violations:
-        return None
-    low = 1 if rate_sought(question) is not None else most
-    while low < most:
-        middle = (low + most) // 2
-        if judge(question, _times(unit, middle)).violations:
-            low = middle + 1
-        else:
-            most = middle
-    return most
-
-
-def _of_one_kind(question: ServingQuestion) -> Iterator[Baseline[ServingPlan]]:
-    """The best plan on each kind of device alone: what the others are worth."""
-    for kind in question.kinds if len(question.kinds) > 1 else ():
-        others = {other.name: replace(other, most=0) for other in question.kinds if other is not kind}
-        alone = replace(question, kinds=tuple(others.get(own.name, own) for own in question.kinds))
-        best = _solved_or_none(alone)
-        if best is not None:
-            yield Baseline(f"{kind.name} alone", None, best.plan())
-
-
-def _solved_or_none(question: ServingQuestion) -> Solution | None:
-    try:
-        return solved(question)
-    except ValueError:  # not known
-        return None
-
-
-def _of_other_pools(question: ServingQuestion) -> Iterator[Baseline[ServingPlan]]:
-    """All classes in one pool, and each in its own."""
-    if len(question.classes) == 1 or question.file.choices.pools != "any":
-        return
-    ways: tuple[tuple[Pools, str], ...] = (("shared", "one pool for all classes"), ("own", "a pool for each class"))
-    for pools, name in ways:
-        other = replace(question, file=replace(question.file, choices=replace(question.file.choices, pools=pools)))
-        if (best := _solved_or_none(other)) is not None:
-            yield Baseline(name, None, best.plan())
-
-
-def _rules(question: ServingQuestion, best: Solution) -> tuple[Baseline[ServingPlan], ...]:
-    """Rules of thumb for one pool."""
-    return baselines(question, best.pools[0][1], best.pools[0][2]) if len(question.classes) == 1 else ()
 
 
 def exhaustive(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[ServingPlan]:
@@ -339,7 +201,7 @@ def _devices_looked_at(question: ServingQuestion, offers: list[Offer]) -> int:
     """Devices beyond which no plan is better: those of the question, or as many as the rate needs with workers of any part."""
     if rate_sought(question) is None or not offers:
         return question.devices
-    best = _solved_or_none(question)
+    best = solved_or_none(question)
     dearest = max((cost_unit(question, kind) for kind in question.kinds), default=1)
     cheapest = min((cost_unit(question, kind) for kind in question.kinds), default=1)
     return question.devices if best is None else min(question.devices, best.devices * dearest // max(cheapest, 1))

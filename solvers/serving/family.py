@@ -4,7 +4,7 @@ from typing import Any
 
 from crossopt.instances.serving.question import ServingQuestion
 from crossopt.solvers.answer import Progress, Result, Watch
-from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import
+from crossopt.solvers.family import ProblemType, Proved, baseline_names, lazy_import, rules_of
 from crossopt.solvers.serving.judge import (
     BY_BOXES,
     BY_PROGRAM,
@@ -17,6 +17,7 @@ from crossopt.solvers.serving.judge import (
 )
 
 _PROGRAM = lazy_import("crossopt.solvers.serving.engines", "program")
+_RULES = rules_of(lazy_import("crossopt.solvers.serving.rules", "rules_of_serving"), "program")
 _UNITS = {"throughput": "s", "devices": "", "cost": "USD", "energy": "J", "die_area": ""}
 
 
@@ -57,11 +58,8 @@ FAMILY: ProblemType[ServingQuestion, ServingPlan, ServingFigures] = ProblemType(
     judged="times, memory and rate of every worker",
     prove=_prove,
     reasons=_reasons,
-    searched=lambda question: baseline_names(
-        *("largest copies", "smallest copies", "matched", "recommended", "part by part"),
-        *("one pool for all classes", "a pool for each class"),
-        *(["one kind of chip"] if question.chip is not None else [f"{kind.name} alone" for kind in question.kinds]),
-    ),
+    rules=lambda question, saved: _RULES(question, saved) if question.chip is None else None,
+    searched=lambda question: baseline_names(*(["one kind of chip"] if question.chip is not None else [])),
     proof_labels=frozenset({BY_PROGRAM, BY_BOXES}),
     provers=dict.fromkeys((BY_PROGRAM, BY_BOXES), ("program",)),
     described=_described,

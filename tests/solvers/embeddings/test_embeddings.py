@@ -606,8 +606,12 @@ def test_baselines_are_plans_and_none_is_below_the_bound() -> None:
     assert {"TorchRec greedy", "TorchRec uniform", "TorchRec grid", "TorchRec dynamic programming", "greedy by size"} <= set(names)
     assert result.bound is not None
     assert all(one.value is None or one.value >= result.bound for one in result.baselines)
-    left_out = replace(result, baselines=result.baselines[:-1])
-    assert faults_but_proof(FAMILY, left_out, question) == ["baselines: random are left out"]
+    own = {one.name: one for one in result.baselines}
+    exchanged = replace(own["TorchRec greedy"], name="greedy by size")
+    for edited in (result.baselines[:-1], tuple(exchanged if one.name == exchanged.name else one for one in result.baselines)):
+        assert edited != result.baselines
+        (fault,) = faults_but_proof(FAMILY, replace(result, baselines=edited), question)
+        assert fault.startswith("baselines: greedy by size ") and " follow by rule, and here are greedy by " in fault
 
 
 def test_the_greedy_proposer_takes_the_table_that_stores_most_next() -> None:

@@ -32,7 +32,7 @@ from crossopt.instances.serving.workers import (
     units_within,
 )
 from crossopt.solvers.answer import Limits, unwatched
-from crossopt.solvers.checking import check, solve_and_verify
+from crossopt.solvers.checking import check, check_answer, solve_and_verify
 from crossopt.solvers.family import family_of
 from crossopt.solvers.serving.engines import exhaustive, program
 from crossopt.solvers.serving.judge import Copies, ServingPlan, best_of, judge, multiplier_bound, prove, reasons_of, solved, table_of
@@ -760,6 +760,13 @@ def test_units_and_parts_by_rules_of_others_are_never_better() -> None:
     values = {one.name: judge(own, one.answer).value for one in best.baselines if one.answer is not None}
     assert {"recommended", "part by part"} <= set(values)
     assert min(values.values()) >= (best.bound or 0.0)
+    result = solve_and_verify(family_of("serving"), own, "program", Limits(), unwatched)
+    renamed = {"largest copies": "smallest copies", "smallest copies": "largest copies"}
+    exchanged = tuple(replace(one, name=renamed.get(one.name, one.name)) for one in result.baselines)
+    assert check_answer(family_of("serving"), result, own).accepted
+    for edited in (exchanged, result.baselines[1:]):
+        refused = check_answer(family_of("serving"), replace(result, baselines=edited), own).refused
+        assert any(reason.startswith("baselines: largest copies ") for reason in refused)
 
 
 def test_attention_in_groups_is_offered_as_many_requests_a_group() -> None:
