@@ -42,6 +42,7 @@ class ProofStep:
     prices: tuple[int, ...]
     to_firsts: tuple[int, ...]
     to_seconds: tuple[int, ...]
+    below: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ Steps are carried out one by one on a copy; nodes, strategies and times keep the
     ["apart", u, v]              the edge goes: its costs come apart
     ["into", v, u], ["out", v]   node v goes: u decides it, or its neighbours pay for its best answer
     ["moments"]                  only those times count at which memory may be too much
-    ["dual", scale, [[time, price], ...], [[u, v, [to u, ...], [to v, ...]], ...]]   a bound in units of 1 / scale: what reaches it goes
+    ["dual", scale, [[time, price], ...], [[u, v, [to u, ...], [to v, ...]], ...], cost]   in 1 / scale; what reaches bound and cost goes
     ["beyond"]                   the bound is more than any choice costs, where the claim is that there is none
     ["branch", v, [s, ...], [steps], [steps]]   first only these strategies of v are left, then only the others
 
@@ -233,7 +233,7 @@ class Core:
         parts += [[rows[s][t] for s in self.live[u] for t in self.live[v]] for u in self.near for v, rows in self.near[u].items() if u < v]
         self.bound = self.constant + 1 + sum(max((cost for cost in part if cost < NEVER), default=0) for part in parts)
 
-    def dual(self, scale: int, prices: Json, messages: Json) -> None:
+    def dual(self, scale: int, prices: Json, messages: Json, below: int = 0) -> None:
         """For any prices of memory from 0 on, and any messages that strategies pay and their edges get, no choice costs less than the least
         of each node, with messages and paid memory, and of each edge, without messages, less what the limit is worth: messages cancel, and
         memory in use is at most the limit. A choice pays besides what its strategies and pairs are above these leasts."""
@@ -260,12 +260,12 @@ class Core:
             for node, own in ((u, integers(to_u)), (v, integers(to_v))):
                 for s, message in zip(self.live[node], own, strict=True):
                     nodes[node][s] += message
-        leasts = {v: min(own.values()) for v, own in nodes.items()}
-        edges = {pair: min(map(min, table)) for pair, table in gaps.items()}
+        leasts, edges = {v: min(own.values()) for v, own in nodes.items()}, {pair: min(map(min, table)) for pair, table in gaps.items()}
         total = sum(byte[start, end] * taken for start, end, taken in self.fixed) - paid[-1] * (self.limit or 0)
         slack = scale * (self.bound - self.constant) - total - sum(leasts.values()) - sum(edges.values())
         if slack < scale:  # costs are whole: what is above bound - 1 is the bound at least
             raise ClosedError
+        slack += scale * max(*integers([below]), self.bound) - scale * self.bound
         above = {v: {s: cost - leasts[v] for s, cost in own.items()} for v, own in nodes.items()}
         self.fix(above, {pair: [[cost - edges[pair] for cost in row] for row in table] for pair, table in gaps.items()}, slack)
 

@@ -1,6 +1,6 @@
 """Lower bounds in whole numbers from multipliers and messages, and reduced-cost fixing by them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +40,8 @@ class Dual:
     to_firsts: Ints
     """What each edge hands to its first node, one figure for each strategy of that node, edge by edge; see `message_offsets`."""
     to_seconds: Ints
+    below: int = field(default=0, kw_only=True)
+    """The cost of the choice that was known when it fixed strategies: all that costs less stays, also where a proof needs less."""
 
 
 def message_offsets(core: Core) -> tuple[Ints, Ints]:

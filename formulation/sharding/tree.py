@@ -61,11 +61,16 @@ def left_by(core: Core, dual: Dual, value: int) -> tuple[Core, Back] | None:
     if bound_of(core, dual) >= value:
         return None
     try:
-        cut = fixed(core, dual, value)
+        cut = fixed(core, dual, max(value, dual.below))
         rest = reduced(cut.core)
     except (NothingAllowedError, ContradictionError):
         return None
     return rest.core, lambda chosen: cut.back(rest.back(chosen))
+
+
+def composed(back: Back, last: Back) -> Back:
+    """The way back through both, the last one first."""
+    return lambda chosen: back(last(chosen))
 
 
 def branched(core: Core, branch: Branch) -> tuple[Core | None, Core | None]:
@@ -163,7 +168,7 @@ class Recorder:
         if bound_of(core, dual) >= value:
             return None
         try:
-            done = fixed(core, dual, value)
+            done = fixed(core, dual, max(value, dual.below))
         except NothingAllowedError:
             return None
         self.without(done.moves)
@@ -218,7 +223,7 @@ class Recorder:
         for edge, (u, v) in enumerate(zip(core.firsts.tolist(), core.seconds.tolist(), strict=True)):
             if to_firsts[edge].any() or to_seconds[edge].any():
                 messages.append([self.nodes[u], self.nodes[v], to_firsts[edge].tolist(), to_seconds[edge].tolist()])
-        return ["dual", dual.scale, prices, messages]
+        return ["dual", dual.scale, prices, messages, *([dual.below] if dual.below else [])]
 
 
 def forbidding_price(time: int) -> Recorded:

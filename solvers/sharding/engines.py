@@ -13,7 +13,7 @@ from crossopt.formulation.compiled import COMPILES, INSTALL
 from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.dual import fixed, no_dual
 from crossopt.formulation.sharding.reductions import ContradictionError, Reduction, reduced
-from crossopt.formulation.sharding.tree import Branch, Step, left_by
+from crossopt.formulation.sharding.tree import Branch, Step
 from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem, offsets_of
 from crossopt.instances.sharding.question import ShardingQuestion
@@ -25,7 +25,7 @@ from crossopt.solvers.sharding.integer import close, cpsat, milp, weak
 from crossopt.solvers.sharding.judge import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIRS, BY_TREE, EXACT_PROOFS, UNKEPT, Strategies, weigh
 from crossopt.solvers.sharding.local import descend, greedy, local
 from crossopt.solvers.sharding.messages import ascent_of, climb, cool, cooling_of
-from crossopt.solvers.sharding.run import EnoughError, Run
+from crossopt.solvers.sharding.run import EnoughError, Rest, Run
 from crossopt.solvers.sharding.search import pull, search_for, search_shortly, walked, walker_of
 
 # Compiles what is not compiled yet: a small problem goes through every function that is compiled.
@@ -227,7 +227,7 @@ def model_after_search(run: Run) -> None:
     milp(run)
 
 
-def search(run: Run, suffices: Callable[[], bool] = bool) -> None:
+def search(run: Run, suffices: Callable[[Rest], bool] = lambda _: False) -> None:
     """Offers choices and bounds until they suffice or the time is up, or an EnoughError."""
     run.tick()
     warm_search(run.watch, lambda: run.left <= 0.0)
@@ -239,12 +239,11 @@ def search(run: Run, suffices: Callable[[], bool] = bool) -> None:
         raise EnoughError
 
 
-def _few_left(run: Run) -> bool:
-    """Whether the bound of a search leaves so little that may be better that a model of it takes seconds."""
-    if run.dual is None or run.dual_bound is None or run.cost is None or (run.cost - run.dual_bound) * _NEAR > run.cost:
-        return False
-    left = left_by(run.core, run.dual, run.cost)
-    return left is None or left[0].pairs <= _FEW
+def _few_left(run: Run, rest: Rest) -> bool:
+    """Whether the bound of a search is near, and leaves so little that may be better that a model of it takes seconds."""
+    return (
+        run.dual_bound is not None and run.cost is not None and (run.cost - run.dual_bound) * _NEAR <= run.cost and rest.core.pairs <= _FEW
+    )
 
 
 def spared(seconds: float) -> float:
@@ -325,11 +324,12 @@ def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch
     run.bound_proved(no_dual(run.core))
     turns = engine == "auto" and name == "search"
     stopped, notes = _carried_out(name, partial(search, suffices=partial(_few_left, run)) if turns else ENGINES[name], run)
-    if turns := turns and stopped == "complete" and not run.near and _few_left(run):
+    left = run.narrowed() if turns and stopped == "complete" and not run.near else None
+    if turns := left is not None and _few_left(run, left):
         name = "milp"
         stopped, notes = _carried_out(name, milp, run)
     if run.dual is not None:
-        run.bound_proved(run.dual)  # an interrupt may come between a dual and the report of its bound
+        run.bound_proved(run.dual, run.rest)  # an interrupt may come between a dual and the report of its bound
     if _to_be_proved(run, turns):
         close(run)
     chosen = None if run.chosen is None else reduction.back(run.chosen)
@@ -441,8 +441,8 @@ def _trace(run: Run) -> Trace:
 
 
 def _certificate(run: Run) -> Certificate | None:
-    """The proof in whole numbers, or else the best dual, where it is small enough to be held by a result."""
-    steps: tuple[Step, ...] = run.steps or (() if run.dual is None else (run.dual,))
+    """The proof in whole numbers, or else the best duals, where it is small enough to be held by a result."""
+    steps: tuple[Step, ...] = run.steps or run.duals
     bound = run.aim if run.steps else run.dual_bound
     steps_in_integers = tuple(_step(step) for step in steps)
     size = sum(len(step.to_firsts) + len(step.to_seconds) + len(step.times) for step in steps_in_integers)
@@ -453,4 +453,5 @@ def _step(step: Step) -> ProofStep:
     if isinstance(step, Branch):
         return ProofStep(step.node, tuple(step.first.tolist()), 1, (), (), (), ())
     figures = (step.times, step.prices, step.to_firsts, step.to_seconds)
-    return ProofStep(None, (), step.scale, *(tuple(figure.tolist()) for figure in figures))
+    times, prices, to_firsts, to_seconds = (tuple(figure.tolist()) for figure in figures)
+    return ProofStep(None, (), step.scale, times, prices, to_firsts, to_seconds, step.below)

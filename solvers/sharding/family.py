@@ -287,7 +287,7 @@ def step_of(step: ProofStep) -> "Step":
     if step.node is not None:
         return Branch(step.node, np.array(step.first, np.int64))
     figures = (step.times, step.prices, step.to_firsts, step.to_seconds)
-    return Dual(step.scale, *(np.array(figure, np.int64) for figure in figures))
+    return Dual(step.scale, *(np.array(figure, np.int64) for figure in figures), below=step.below)
 
 
 # Strategies of operators as a family of questions: what is asked again, who answers, who judges, what proves.

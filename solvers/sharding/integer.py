@@ -13,8 +13,8 @@ from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.model import Program
 from crossopt.formulation.sharding import integer
 from crossopt.formulation.sharding.core import Back, Core, piece_indices
-from crossopt.formulation.sharding.dual import Dual, bound_of
-from crossopt.formulation.sharding.tree import DEEPEST, Branch, Step, after, left_by, parted
+from crossopt.formulation.sharding.dual import Dual
+from crossopt.formulation.sharding.tree import DEEPEST, Branch, Step, after, composed, left_by, parted
 from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.solvers.answer import Limits
@@ -22,7 +22,7 @@ from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
 from crossopt.solvers.backends.arrays import Session, SolveMonitor
 from crossopt.solvers.sharding.local import descend
-from crossopt.solvers.sharding.run import EnoughError, Run
+from crossopt.solvers.sharding.run import EnoughError, Rest, Run
 
 # The linear relaxation of a core, with rows of memory as it needs them.
 
@@ -114,11 +114,11 @@ def close(run: Run) -> None:
     run.label = "proof in whole numbers"
     spent = monotonic() - run.began
     deadline = monotonic() + (max(_LEAST, _SHARE * spent) if isinf(run.left) else max(run.left, 0.0))
-    while run.dual is not None:
+    while run.dual is not None and run.rest is not None:
         closing = _Closing(run, run.aim, deadline)
         try:
-            closing.steps.append(run.dual)
-            closing.close(left_by(run.core, run.dual, run.aim), np.array, 0)
+            closing.steps += run.duals
+            closing.close(left_by(run.rest.core, run.dual, run.aim), run.rest.back, 0)
         except _BetterError:
             continue
         except (_GivenUpError, SolverError, MemoryError, KeyboardInterrupt):
@@ -140,7 +140,7 @@ class _Closing:
     def close(self, left: tuple[Core, Back] | None, back: Back, depth: int) -> None:
         """Adds the steps that close what is left of a core, from which `back` leads to the core of the run."""
         while left is not None:
-            core, back = left[0], _composed(back, left[1])
+            core, back = left[0], composed(back, left[1])
             self.nodes += 1
             dual, shares = self._relaxed(core)
             self.steps.append(dual)
@@ -180,10 +180,6 @@ class _Closing:
     def _late(self) -> bool:
         self.run.show()
         return monotonic() > self.deadline
-
-
-def _composed(back: Back, last: Back) -> Back:
-    return lambda chosen: back(last(chosen))
 
 
 def _branch(core: Core, shares: Array) -> Branch:
@@ -229,17 +225,15 @@ def milp(run: Run) -> None:
     if run.cost is None:
         descend(run)
     run.label = "linear relaxation"
-    steps = (run.dual,) if run.dual is not None and run.dual.to_firsts.any() else ()
-    rest = _rest(run, (run.core, np.array), steps)
+    rest = run.narrowed() if run.dual is not None and run.dual.to_firsts.any() else run.everything
     if rest is None:
         return
-    model = modelled(rest[0], run.limits)
-    dual = _relax(model, run)
-    smaller = None if dual is None else _rest(run, rest, (*steps, dual))
+    model = modelled(rest.core, run.limits)
+    smaller = run.narrowed() if _relax(model, run, rest) else None
     if smaller is None:
         return
-    small = smaller[0].pairs <= _SMALLER * rest[0].pairs
-    _solve(modelled(smaller[0], run.limits) if small else model, run, (smaller if small else rest)[1])
+    small = smaller.core.pairs <= _SMALLER * rest.core.pairs
+    _solve(modelled(smaller.core, run.limits) if small else model, run, (smaller if small else rest).back)
 
 
 def weak(run: Run) -> None:
@@ -249,36 +243,20 @@ def weak(run: Run) -> None:
     _solve(modelled(run.core, run.limits, integer.weak_program_of), run, np.array)
 
 
-def _rest(run: Run, rest: tuple[Core, Back], steps: tuple[Dual, ...]) -> tuple[Core, Back] | None:
-    """What the last of these steps leaves that may be better than the best choice known; None where that is nothing."""
-    if run.cost is None or not steps:
-        return rest
-    left = left_by(rest[0], steps[-1], run.cost)
-    if left is None:
-        run.closed(steps)
-        return None
-    return left[0], _composed(rest[1], left[1])
-
-
-def _relax(model: Modelled, run: Run) -> Dual | None:
-    """The last dual of the relaxation with all the rows that it needs; None where there is no choice at all."""
-    duals: list[Dual] = []
+def _relax(model: Modelled, run: Run, rest: Rest) -> bool:
+    """Bounds by the relaxation with all the rows that it needs; whether there may be a choice at all."""
 
     def keep(dual: Dual) -> bool:
-        duals[:] = [dual]
-        if model.core is run.core:
-            run.bound_proved(dual)
-        else:
-            run.bound_in_floats(bound_of(model.core, dual), model.session.name)
+        run.bound_proved(dual, rest)
         return False
 
     found = relaxation(model, run.left, run.enough, keep)
     if not isinstance(found, str):
-        return duals[0]
+        return True
     if found == "stopped":
         raise EnoughError(model.session.late)
     _tell_none(model, run)
-    return None
+    return False
 
 
 def _solve(model: Modelled, run: Run, back: Back) -> None:

@@ -4,15 +4,17 @@ Engines offer choices and bounds. A choice is kept only where its cost and its m
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
 
+import numpy as np
+
 from crossopt.crossflow.arrays import Ints
-from crossopt.formulation.sharding.core import Core, beyond, cost_of
+from crossopt.formulation.sharding.core import Back, Core, beyond, cost_of
 from crossopt.formulation.sharding.dual import Dual, bound_of
 from crossopt.formulation.sharding.integer import chosen_memory
-from crossopt.formulation.sharding.tree import Step
+from crossopt.formulation.sharding.tree import Step, composed, left_by
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.sharding.judge import BY_DUAL, BY_TREE, IN_FLOATS, lowered
@@ -22,6 +24,17 @@ _EVERY = 0.2
 
 class EnoughError(Exception):
     """The time is up, or the bound is as near as was asked; its words are those of a solver that did not end by itself."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rest:
+    """What duals leave of a run's core that may cost less than a known choice."""
+
+    core: Core
+    back: Back
+    duals: tuple[Dual, ...] = ()
+    below: int = FORBIDDEN
+    """What that choice costs."""
 
 
 @dataclass(slots=True)
@@ -39,7 +52,8 @@ class Run:
     """No choice costs less; FORBIDDEN where there is none."""
     proved_by: str = ""
     dual: Dual | None = None
-    """The best of those that were offered, and what it proves by itself."""
+    """The best of those that were offered, about which rest, and what they prove together."""
+    rest: Rest | None = None
     dual_bound: int | None = None
     steps: tuple[Step, ...] = ()
     """That prove, in whole numbers, that nothing costs less than the best choice."""
@@ -109,11 +123,33 @@ class Run:
         if by not in self.distrusted:
             self.said_by = by
 
-    def bound_proved(self, dual: Dual) -> int:
-        """Counts what a dual bounds, and keeps it."""
-        bound = bound_of(self.core, dual)
+    @property
+    def duals(self) -> tuple[Dual, ...]:
+        """All that the best proof consists of."""
+        return () if self.dual is None or self.rest is None else (*self.rest.duals, self.dual)
+
+    @property
+    def everything(self) -> Rest:
+        """The core, of which nothing is left out yet."""
+        return Rest(self.core, np.array)
+
+    def narrowed(self) -> Rest | None:
+        """What the best proof leaves that may be better than the best choice; None, and proved, where that is nothing."""
+        if self.dual is None or self.rest is None or self.cost is None:
+            return self.everything
+        dual = replace(self.dual, below=self.cost)
+        left = left_by(self.rest.core, dual, self.cost)
+        if left is None:
+            self.closed(self.duals)
+            return None
+        return Rest(left[0], composed(self.rest.back, left[1]), (*self.rest.duals, dual), self.cost)
+
+    def bound_proved(self, dual: Dual, rest: Rest | None = None) -> int:
+        """Counts what a dual bounds, after those that left a rest, and keeps it."""
+        rest = rest or self.everything
+        bound = min(bound_of(rest.core, dual), rest.below)
         if self.dual_bound is None or bound > self.dual_bound:
-            self.dual, self.dual_bound = dual, bound
+            self.dual, self.rest, self.dual_bound = dual, rest, bound
         if bound == self.bound:  # a proof is worth more than a word
             self.proved_by = BY_DUAL
         self.bound_told(bound, BY_DUAL)

@@ -12,11 +12,11 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Ints
 from crossopt.formulation.compiled import Seed, compiled, draw_below, seed_of
-from crossopt.formulation.sharding.core import Core, cost_of, in_use
+from crossopt.formulation.sharding.core import Back, Core, cost_of, in_use
 from crossopt.formulation.sharding.dual import Dual
 from crossopt.solvers.sharding import regions
 from crossopt.solvers.sharding.messages import Ascent, Cooling, ascent_of, climb, cool, cooling_of, memory_costs, proof_of
-from crossopt.solvers.sharding.run import Run
+from crossopt.solvers.sharding.run import Rest, Run
 
 # Large neighbourhoods one after the other, within hard memory (Shaw, 1998; record-to-record travel: Dueck, 1993).
 #
@@ -421,27 +421,49 @@ def _stretch(quest: _SharedState, labels: Ints, since: float, until: float) -> N
 
 
 # The search for a run: as long as there is time, or so many steps that the same seed leads to the same choice.
+#
+# The first search takes most of the time, as a bound needs it. The next one begins anew, by other draws, on what the proof of the bound
+# leaves that may be better than the best choice: there passes and moves take less time, and walks lead to nothing that is known to be
+# worse. Where a bound on the way leaves much less, the next one begins at once.
 
+_NARROWER = 0.5
+"""The share of the pairs that is so much less."""
+_LONGEST, _SHARE, _SHORTEST = 0.7, 0.4, 5.0
+"""Of the time that is left, what the first search takes and each other one, and the least seconds."""
 _ROUNDS, _STEPS = 60, 120
 """Of the climb, plain and smoothed each; checks of the clock that a walk has after them."""
 
 
-def search_for(run: Run, seconds: float, suffices: Callable[[], bool] = bool) -> bool:
-    """Offers choices and bounds for so long, or until they are as near as was asked, or suffice, as is returned."""
-    began, sufficient = monotonic(), False
+def search_for(run: Run, seconds: float, suffices: Callable[[Rest], bool] = lambda _: False) -> bool:
+    """Offers choices and bounds for so long, or until they are as near as was asked, or leave a rest that suffices, as is returned."""
+    run.label = "multipliers and neighbourhoods"
+    until, seed = monotonic() + seconds, run.limits.seed
+    rest: Rest | None = run.everything
+    while rest is not None and not run.near and (left := until - monotonic()) > 0.0:
+        if rest.duals and suffices(rest):
+            return True
+        rest = _searched(run, rest, min(left, max((_SHARE if rest.duals else _LONGEST) * left, _SHORTEST)), seed, suffices)
+        seed += 1
+    return False
+
+
+def _searched(run: Run, rest: Rest, seconds: float, seed: int, suffices: Callable[[Rest], bool]) -> Rest | None:
+    """Offers choices of a rest and bounds until its proof leaves much less or what suffices, or the time is up; what it leaves."""
+    began, narrower = monotonic(), list[Rest]()
 
     def clock() -> float:
-        return 1.0 if sufficient or run.near or seconds <= 0.0 else (monotonic() - began) / seconds
+        return 1.0 if narrower or run.near else (monotonic() - began) / seconds
 
     def prove(dual: Dual) -> int:
-        nonlocal sufficient
-        bound = run.bound_proved(dual)
-        sufficient = sufficient or suffices()
+        bound = run.bound_proved(dual, rest)
+        if not narrower and not run.near and clock() < 1.0:
+            left = run.narrowed()
+            narrower.extend([left] if left and (left.core.pairs <= _NARROWER * rest.core.pairs or suffices(left)) else [])
         return bound
 
-    run.label = "multipliers and neighbourhoods"
-    searched(run.core, clock, run.limits.seed, partial(_report, run), prove, run.chosen)
-    return sufficient
+    start = run.chosen if rest.core is run.core else None
+    searched(rest.core, clock, seed, partial(_report, run, rest.back), prove, start)
+    return narrower[0] if narrower else run.narrowed()
 
 
 def search_shortly(run: Run, seconds: float) -> None:
@@ -459,7 +481,8 @@ def search_shortly(run: Run, seconds: float) -> None:
     proof_of(ascent, run.bound_proved)
     walker = walker_of(run.core, ascent.labels, ascent.multipliers, run.limits.seed)
     random = np.random.default_rng(run.limits.seed)
-    quest = _SharedState(run.core, ascent, lambda: next(steps) / _STEPS if going() else 1.0, partial(_report, run), walker, random)
+    report = partial(_report, run, np.array)
+    quest = _SharedState(run.core, ascent, lambda: next(steps) / _STEPS if going() else 1.0, report, walker, random)
     if run.chosen is not None:
         quest.offer(run.chosen)
     fit = _begin(quest, 0, quest.clock())
@@ -469,8 +492,8 @@ def search_shortly(run: Run, seconds: float) -> None:
         labels = quest.labels
 
 
-def _report(run: Run, labels: Ints | None, cost: int | None, bound: float) -> None:
+def _report(run: Run, back: Back, labels: Ints | None, cost: int | None, bound: float) -> None:
     del cost, bound  # the run counts them itself
     if labels is not None:
-        run.offer(labels)
+        run.offer(back(labels))
     run.show()

@@ -408,12 +408,46 @@ def test_steps_close_at_the_optimum_and_not_above() -> None:
     assert branches > 2
 
 
+@every("core", cores)
+def test_duals_about_what_others_left_prove_together(core: Core) -> None:
+    """Also when a better choice is found after the first of them fixed strategies; and what is left maps back at its cost."""
+    choices = sorted(choices_of(core), key=lambda pair: pair[1])
+    if not choices:
+        return
+    run = Run(core, Limits(), unwatched, monotonic())
+    assert run.offer(choices[-1][0])
+    run.bound_proved(_climbed(core))
+    for turn in (1, 2):
+        rest = run.narrowed()
+        if rest is None:
+            assert run.cost == run.bound == choices[0][1]
+            assert closes(core, choices[0][1], iter(run.steps))
+            return
+        assert len(rest.duals) <= turn
+        assert min((cost for _, cost in choices_of(rest.core)), default=run.cost) == choices[0][1]
+        for chosen, cost in choices_of(rest.core):
+            assert cost_of(core, rest.back(chosen)) == cost
+        run.bound_proved(_climbed(rest.core), rest)
+        assert run.dual_bound is not None
+        assert run.dual_bound <= choices[0][1]
+        run.offer(choices[len(choices) // (2 * turn)][0])
+        assert closes(core, run.dual_bound, iter(run.duals))
+        assert not _proves(core, choices[0][1] + 1, tuple(replace(dual, below=dual.below - 1) for dual in run.duals))
+
+
+def _climbed(core: Core) -> Dual:
+    """What a few rounds of messages prove."""
+    ascent = ascent_of(core)
+    climb(ascent, lambda _: True, 4)
+    return proof_of(ascent, partial(bound_of, core))[0]
+
+
 def _random_steps(core: Core, random: np.random.Generator) -> list[Dual | Branch]:
     """Duals of the core as it stands first, then whatever: nothing that they close may be false."""
     first, second = (int(offsets[-1]) for offsets in message_offsets(core))
     times = np.arange(0, 9, 2)
     prices = random.integers(0, 3, len(times)) * (core.limit is not None)
-    dual = Dual(1, times, prices, random.integers(-2, 3, first), random.integers(-2, 3, second))
+    dual = Dual(1, times, prices, random.integers(-2, 3, first), random.integers(-2, 3, second), below=int(random.integers(-9, 99)))
     return [dual, *(Branch(int(random.integers(0, 3)), random.integers(0, 4, 2)) for _ in range(30))]
 
 

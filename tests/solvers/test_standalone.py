@@ -10,21 +10,28 @@ import re
 import subprocess
 import sys
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import chain, product
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
+import numpy as np
 import pytest
 
+from crossopt.formulation.sharding.core import Core, unreduced
+from crossopt.formulation.sharding.dual import Dual, bound_of, no_dual
+from crossopt.formulation.sharding.tree import Recorder
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
 from crossopt.solvers import standalone
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.sharding.certificate import certificate_of, document_of
+from crossopt.solvers.sharding.messages import ascent_of, climb, proof_of
+from crossopt.solvers.sharding.run import Run
 from tests.every import every
 from tests.instances.sharding.files import answered, solved, written
-from tests.instances.sharding.tiny import least, tiny
+from tests.instances.sharding.tiny import choices_of, least, tiny
 from tests.paths import ROOT, reference
 
 pytestmark = pytest.mark.process
@@ -155,6 +162,41 @@ def test_no_edit_of_a_certificate_proves_too_much(seed: int) -> None:
         for _ in range(dice.randrange(1, 4)):
             _edit(document, dice)
         assert holds(said(document, problem), best), document
+
+
+def test_duals_that_leave_more_than_the_bound_needs_are_carried_out() -> None:
+    """As where a search went on with what was better than a choice then known; edited, they prove nothing that is false."""
+    chains = 0
+    for seed in SEEDS:
+        problem, dice = tiny(seed), random.Random(seed)
+        core = unreduced(problem)
+        run, recorder = Run(core, Limits(), unwatched, monotonic()), Recorder(core)
+        choices = sorted(choices_of(core), key=lambda pair: pair[1])
+        run.offer(choices[-1][0] if choices else np.zeros(len(core), np.int64))
+        run.bound_proved(no_dual(core))
+        if run.cost is None or (rest := run.narrowed()) is None:
+            continue
+        run.bound_proved(_climbed(rest.core), rest)
+        steps, bound = iter(run.duals), run.dual_bound or 0
+        recorder.close(core, bound, lambda _, steps=steps: next(steps, None))
+        answer = choices[0][0].tolist()
+        claim = {"problem": document_of(problem), "answer": answer, "bound": bound, "steps": recorder.steps}
+        document = {"kind": "sharding", "format": 1, **json.loads(json.dumps(claim))}
+        assert said(document)
+        assert holds(said(document), choices[0][1])
+        chains += any(len(step) > 4 for step in document["steps"] if step[0] == "dual")
+        for _ in range(5):
+            edited = copy.deepcopy(document)
+            _edit(edited, dice)
+            assert holds(said(edited, document["problem"]), choices[0][1]), edited
+    assert chains > 3
+
+
+def _climbed(core: Core) -> Dual:
+    """What a round of messages proves."""
+    ascent = ascent_of(core)
+    climb(ascent, lambda _: True, 1)
+    return proof_of(ascent, partial(bound_of, core))[0]
 
 
 def _edit(document: dict[str, Any], dice: random.Random) -> None:

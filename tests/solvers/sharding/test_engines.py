@@ -70,7 +70,7 @@ from crossopt.solvers.sharding.regions import (
     standing_of,
 )
 from crossopt.solvers.sharding.run import EnoughError, Run
-from crossopt.solvers.sharding.search import Clock, searched
+from crossopt.solvers.sharding.search import Clock, Prove, Report, searched
 from tests.every import every
 from tests.instances.sharding.cores import cores
 from tests.instances.sharding.files import answered, checked, written
@@ -466,7 +466,7 @@ def test_the_same_seed_finds_the_same_choice() -> None:
 
 
 def test_a_short_search_before_the_model_leaves_the_optimum_and_repeats_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its multipliers leave less to relax, and the bound that the relaxation of the rest has is a solver's."""
+    """Its multipliers leave less to relax, and prove a bound together with those of the relaxation of the rest."""
     monkeypatch.setattr(engines, "_SEARCHED", 0)
     searched_first = 0
     for core in cores()[:20:2]:
@@ -507,6 +507,35 @@ def test_a_search_hands_over_to_the_model_once_its_bound_leaves_little(tmp_path:
             assert (report.accepted, report.unverified) == (True, False)
             handed += result.engine == "milp"
     assert handed == 3
+
+
+def test_a_search_goes_on_with_what_its_bound_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By searches that climb a little and draw one choice, with a clock that goes on when it is looked at: the duals about less and less
+    prove a bound together, and no optimum is lost."""
+    looks, random = count(), np.random.default_rng(5)
+    monkeypatch.setattr(search, "monotonic", lambda: float(next(looks)))
+    monkeypatch.setattr(search, "_NARROWER", 1.0)
+
+    def few(core: Core, _: Clock, seed: int, report: Report, prove: Prove, start: Ints | None) -> None:
+        assert start is None or cost_of(core, start) is not None
+        ascent, choices = ascent_of(core), choices_of(core)
+        climb(ascent, lambda _: True, 1 + seed)
+        if choices:
+            report(*choices[random.integers(len(choices))], 0.0)
+        proof_of(ascent, prove)
+
+    monkeypatch.setattr(search, "searched", few)
+    longest = 0
+    for core in cores()[:40]:
+        run, best = _run(core), min((cost for _, cost in choices_of(core)), default=FORBIDDEN)
+        search.search_for(run, 50.0)
+        assert run.dual_bound is not None
+        assert run.dual_bound <= best <= (FORBIDDEN if run.cost is None else run.cost)
+        assert run.rest is not None
+        assert best in (run.cost, FORBIDDEN, *(cost for _, cost in choices_of(run.rest.core)))
+        assert closes(core, run.aim if run.steps else run.dual_bound, iter(run.steps or run.duals))
+        longest = max(longest, len(run.duals))
+    assert longest > 2
 
 
 def test_a_search_in_two_threads_ends_in_time_and_keeps_what_it_was_given() -> None:
