@@ -301,12 +301,14 @@ def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch
     began = monotonic()
     if reasons := too_much(question.problem):
         return SearchOutcome(None, inf, RecomputableBound(BY_LEAST), engine, reasons=reasons)
-    early: SearchOutcome[Strategies] = SearchOutcome(_at_once(question, watch), engine=engine)
+    until = began + _MEANWHILE * limits.seconds
+    first = quick(question, until) if until < began + _LOADED else simplest(question)  # before that nothing is told of compiling
+    early: SearchOutcome[Strategies] = SearchOutcome(_kept(question, first, watch), engine=engine)
 
     def compiling(progress: Progress) -> None:
         nonlocal early
         watch(progress)
-        if early.answer is None and began <= monotonic() < (until := began + _MEANWHILE * limits.seconds) < inf:
+        if early.answer is None and began <= monotonic() < until < inf:
             early = replace(early, answer=_kept(question, quick(question, until), watch))
 
     try:
@@ -340,11 +342,6 @@ def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch
     found = _none(question, run, reduction) if chosen is None else _chosen(question, chosen, run, reduction)
     notes = (*run.notes, *_unproved(run), *notes, *found.notes)
     return replace(found, engine=name, stopped=stopped, notes=notes, trace=_trace(run))
-
-
-def _at_once(question: ShardingQuestion, watch: Watch) -> Strategies | None:
-    """What the simplest rule says, before anything is compiled or reduced."""
-    return _kept(question, simplest(question), watch)
 
 
 def _kept(question: ShardingQuestion, first: Strategies | None, watch: Watch) -> Strategies | None:

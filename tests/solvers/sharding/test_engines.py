@@ -784,6 +784,21 @@ def test_a_choice_without_machine_code_is_there_while_that_is_compiled(tmp_path:
     assert result.stopped == "time limit"
 
 
+def test_a_short_limit_has_a_choice_before_anything_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may end while a single function is compiled, which tells nothing."""
+    asked = (read(written(tmp_path, seed)) for seed in range(200))
+    question = next(each for each in asked if engines.simplest(each) is None and quick(each, inf) is not None)
+    seen: list[object] = []
+
+    def late(_watch: Watch, _late: Callable[[], bool]) -> None:
+        assert seen == [quick(question, inf)]
+        raise run.EnoughError
+
+    monkeypatch.setattr(engines, "warmed", late)
+    result = answered(question, "auto", Limits(5.0), lambda progress: seen.append(progress.answer and progress.answer()))
+    assert (result.answer, result.stopped) == (seen[0], "time limit")
+
+
 def test_the_command_compiles_what_a_solve_would_wait_for(capsys: pytest.CaptureFixture[str]) -> None:
     before = _compiled()
     assert main(["compile"]) == 0
