@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from functools import partial
 from math import floor, prod
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from crossopt.crossflow.fields import Bytes, Doc, Positive, Prose
+from crossopt.crossflow.fields import Doc, Positive, Prose, Unit
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import UnknownNameError, build_device, device
 from crossopt.instances.catalogue.workload import Report, WorkloadSection, build_workload
@@ -58,7 +59,7 @@ class ShardingFile:
         tuple[Positive, ...] | None, Doc("number of devices along each axis, such as [4, 8]; the last axis joins neighbours")
     ] = None
     devices_per_node: Annotated[Positive | None, Doc("devices per node; default: the device's usual number")] = None
-    limit: Annotated[Bytes | None, Doc("memory limit at all times; default: the file's or the device's own")] = None
+    limit: Annotated[Fraction | None, Unit("bytes"), Doc("memory limit at all times; default: the file's or the device's own")] = None
 
 
 # From what is written, JSON of the contest with settings or a question in YAML, to a problem of strategies.
@@ -182,7 +183,7 @@ def read(written: Written) -> ShardingQuestion:
         else:
             faults += _irrelevant_keys(file, written.root, given[0])
         if file.limit is not None and not 0 <= file.limit < GREATEST_SUM:
-            faults.append(written.fault("limit", f"{file.limit:.3g} bytes are no limit (give 0 to 2^60)"))
+            faults.append(written.fault("limit", f"{float(file.limit):.3g} bytes are no limit (give 0 to 2^60)"))
     if faults or file is None:
         raise written.refused(faults)
     found = _question(file, written)

@@ -23,3 +23,12 @@ def test_an_answer_to_a_mapping_is_checked_by_itself(tmp_path: Path, monkeypatch
     question = answer.data["question"]
     for edited in ({"text": question["text"].replace("5", "6")}, {"digest": "0" * 64}, {"settings": []}):
         assert not crossopt.check({**answer.data, "question": {**question, **edited}}).accepted
+
+
+def test_a_limit_above_the_whole_floats_is_exact() -> None:
+    least = 2**53 + 1  # the float is a byte less
+    asked = {"kind": "sharding", "limit": f"{least} B", "nodes": {"a": {"costs": [2, 1], "usages": [least, least + 1], "alive": [0, 1]}}}
+    answer = crossopt.solve(asked)
+    assert (answer.value, answer.proved, crossopt.check(answer).accepted) == (2, True, True)
+    assert crossopt.solve(asked, settings={"limit": f"{least + 1} B"}).value == 1
+    assert crossopt.solve(asked, settings={"limit": f"{least - 1} B"}).value is None
