@@ -53,19 +53,41 @@ def closes(core: Core, value: int, steps: Iterator[Step], depth: int = 0) -> boo
 def after(core: Core, dual: Dual, value: int) -> Core | None:
     """What a dual leaves of a core that may cost less than the value; None where that is nothing."""
     left = left_by(core, dual, value)
-    return None if left is None else left[0]
+    return None if left is None else left.core
 
 
-def left_by(core: Core, dual: Dual, value: int) -> tuple[Core, Back] | None:
+class Left(NamedTuple):
+    """What is left of a core, the way back, and which of its times those that are left were; None where they are the same, or unknown."""
+
+    core: Core
+    back: Back
+    times: Ints | None
+
+
+def left_by(core: Core, dual: Dual, value: int) -> Left | None:
     """The same with the way back."""
+    times: Ints | None = None
+
+    def see(name: str, before: Core, _: object) -> None:
+        nonlocal times
+        times = renumbered(times, name, before)
+
     if bound_of(core, dual) >= value:
         return None
     try:
         cut = fixed(core, dual, max(value, dual.below))
-        rest = reduced(cut.core)
+        rest = reduced(cut.core, seen=see)
     except (NothingAllowedError, ContradictionError):
         return None
-    return rest.core, lambda chosen: cut.back(rest.back(chosen))
+    return Left(rest.core, composed(cut.back, rest.back), times)
+
+
+def renumbered(times: Ints | None, name: str, before: Core) -> Ints | None:
+    """The first numbers of the times after a reduction of this name."""
+    if name != "times that fit" or before.limit is None or not len(before.member_nodes):
+        return times
+    needed = needed_times(before, before.limit)
+    return needed if times is None else times[needed]
 
 
 def composed(back: Back, last: Back) -> Back:
@@ -75,11 +97,11 @@ def composed(back: Back, last: Back) -> Back:
 
 def branched(core: Core, branch: Branch) -> tuple[Core | None, Core | None]:
     """The core with the one part of a node's strategies, and with the other; None where nothing is left."""
-    first, second = (None if part is None else part[0] for part in parted(core, branch))
+    first, second = (None if part is None else part.core for part in parted(core, branch))
     return first, second
 
 
-def parted(core: Core, branch: Branch) -> list[tuple[Core, Back] | None]:
+def parted(core: Core, branch: Branch) -> list[Left | None]:
     """The same with the ways back."""
     if not 0 <= branch.node < len(core):
         raise ValueError(f"there is no node {branch.node} to branch at")
@@ -88,7 +110,7 @@ def parted(core: Core, branch: Branch) -> list[tuple[Core, Back] | None]:
     return [_part(core, own, part) for part in (chosen, ~chosen)]
 
 
-def _part(core: Core, own: slice, part: Mask) -> tuple[Core, Back] | None:
+def _part(core: Core, own: slice, part: Mask) -> Left | None:
     keep = np.ones(len(core.costs), np.bool_)
     keep[own] = part
     try:
@@ -96,7 +118,7 @@ def _part(core: Core, own: slice, part: Mask) -> tuple[Core, Back] | None:
         rest = reduced(some.core)
     except (NothingAllowedError, ContradictionError):
         return None
-    return rest.core, lambda chosen: some.back(rest.back(chosen))
+    return Left(rest.core, composed(some.back, rest.back), None)
 
 
 # Every single move of reductions and of a proof's steps, in the first numbers of a problem: what `solvers/standalone.py` carries out.
@@ -205,9 +227,7 @@ class Recorder:
             return
         if name in _STRATEGIES:
             self.without(done.moves)
-        if name == "times that fit" and before.limit is not None and len(before.member_nodes):
-            needed = needed_times(before, before.limit)
-            self.times = needed if self.times is None else self.times[needed]
+        self.times = renumbered(self.times, name, before)
         remaining = done.nodes.tolist()
         self.labels = [self.labels[v] if v >= 0 else np.zeros(1, np.int64) for v in remaining]
         self.nodes = [self.nodes[v] if v >= 0 else _NO_NODE for v in remaining]

@@ -14,7 +14,7 @@ from crossopt.formulation.model import Program
 from crossopt.formulation.sharding import integer
 from crossopt.formulation.sharding.core import Back, Core, piece_indices
 from crossopt.formulation.sharding.dual import Dual
-from crossopt.formulation.sharding.tree import DEEPEST, Branch, Step, after, composed, left_by, parted
+from crossopt.formulation.sharding.tree import DEEPEST, Branch, Left, Step, after, composed, left_by, parted
 from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.solvers.answer import Limits
@@ -137,10 +137,10 @@ class _Closing:
         self.steps: list[Step] = []
         self.nodes = 0
 
-    def close(self, left: tuple[Core, Back] | None, back: Back, depth: int) -> None:
+    def close(self, left: Left | None, back: Back, depth: int) -> None:
         """Adds the steps that close what is left of a core, from which `back` leads to the core of the run."""
         while left is not None:
-            core, back = left[0], composed(back, left[1])
+            core, back = left.core, composed(back, left.back)
             self.nodes += 1
             dual, shares = self._relaxed(core)
             self.steps.append(dual)
@@ -149,7 +149,7 @@ class _Closing:
                 return
             if len(shares) >= len(core.costs):
                 self._offer(back(chosen_by(core, shares)))
-            if len(left[0].costs) > _PROGRESS * len(core.costs) and len(shares) == len(core.costs):
+            if len(left.core.costs) > _PROGRESS * len(core.costs) and len(shares) == len(core.costs):
                 if depth == DEEPEST:
                     raise _GivenUpError
                 self.steps.pop()

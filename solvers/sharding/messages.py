@@ -396,6 +396,17 @@ def move_to(ascent: Ascent, multipliers: Array) -> None:
     ascent.multipliers = multipliers
 
 
+def start_at(ascent: Ascent, dual: Dual) -> None:
+    """Multipliers by the prices of a dual, each at the first row that is not before its time."""
+    rows = ascent.timeline.times
+    if len(rows):
+        multipliers = np.zeros(len(rows))
+        scale = float(ascent.core.limit or 1) / dual.scale
+        np.add.at(multipliers, np.minimum(np.searchsorted(rows, dual.times), len(rows) - 1), dual.prices * scale)
+        move_to(ascent, multipliers)
+        ascent.best_multipliers = multipliers.copy()
+
+
 def memory_costs(core: Core, timeline: Timeline, multipliers: Array) -> Array:
     """What the memory of each strategy costs at these multipliers."""
     found = np.zeros(len(core.costs))

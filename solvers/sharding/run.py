@@ -35,6 +35,8 @@ class Rest:
     duals: tuple[Dual, ...] = ()
     below: int = FORBIDDEN
     """What that choice costs."""
+    times: Ints | None = None
+    """Which times of the rest before it its times were; None where they are the same."""
 
 
 @dataclass(slots=True)
@@ -142,7 +144,7 @@ class Run:
         if left is None:
             self.closed(self.duals)
             return None
-        return Rest(left[0], composed(self.rest.back, left[1]), (*self.rest.duals, dual), self.cost)
+        return Rest(left.core, composed(self.rest.back, left.back), (*self.rest.duals, dual), self.cost, left.times)
 
     def bound_proved(self, dual: Dual, rest: Rest | None = None) -> int:
         """Counts what a dual bounds, after those that left a rest, and keeps it."""

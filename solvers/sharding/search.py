@@ -1,7 +1,7 @@
 """Large-neighbourhood search for strategies beside the ascent of their bound: one thread climbs, the other walks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from threading import Event, Thread
@@ -15,7 +15,18 @@ from crossopt.formulation.compiled import Seed, compiled, draw_below, seed_of
 from crossopt.formulation.sharding.core import Back, Core, cost_of, in_use
 from crossopt.formulation.sharding.dual import Dual
 from crossopt.solvers.sharding import regions
-from crossopt.solvers.sharding.messages import Ascent, Cooling, ascent_of, climb, cool, cooling_of, memory_costs, proof_of
+from crossopt.solvers.sharding.messages import (
+    Ascent,
+    Cooling,
+    ascent_of,
+    climb,
+    cool,
+    cooling_of,
+    memory_costs,
+    proof_of,
+    settled,
+    start_at,
+)
 from crossopt.solvers.sharding.run import Rest, Run
 
 # Large neighbourhoods one after the other, within hard memory (Shaw, 1998; record-to-record travel: Dueck, 1993).
@@ -224,6 +235,8 @@ _COLD = 0.9
 """From here on the cost of a walk may not rise any more."""
 _PATIENCE = 0.3
 """Until this share of the time the first choice may be fitted, before one by simple rules is walked on."""
+_WARM = 1.0
+"""How long before its beginning a climb from multipliers counts as begun, as a multiple of its time."""
 _TURN = 0.04
 """Share of the time for one turn of the walk between two checks."""
 _REPRICED = 0.01
@@ -277,6 +290,8 @@ class _SharedState:
     proved_at: float = 0.0
     cooling: Cooling | None = None
     """Of the climb, from `_FIRST` on."""
+    warm: bool = False
+    """Whether the climb began at multipliers."""
 
     def going(self) -> bool:
         proved = self.cost is not None and self.ascent.best > self.cost - 0.5
@@ -294,11 +309,23 @@ class _SharedState:
         return True
 
 
-def searched(core: Core, clock: Clock, seed: int, report: Report, prove: Prove, start: Ints | None = None, threads: bool = True) -> Found:
-    """Climbs and walks until the clock says 1; labels to start from may be given. KeyboardInterrupt leaves through it."""
+def searched(
+    core: Core,
+    clock: Clock,
+    seed: int,
+    report: Report,
+    prove: Prove,
+    start: Ints | None = None,
+    threads: bool = True,
+    dual: Dual | None = None,
+) -> Found:
+    """Climbs and walks until the clock says 1; labels or a dual to start from may be given. KeyboardInterrupt leaves through it."""
     ascent = ascent_of(core)
+    if dual is not None:
+        start_at(ascent, dual)
     walker = walker_of(core, ascent.labels, ascent.multipliers, seed)
     quest = _SharedState(core, ascent, clock, report, walker, np.random.default_rng(seed))
+    quest.warm = dual is not None
     if start is not None:
         quest.offer(start)
     climber = Thread(target=_climb, args=(quest,), daemon=True)
@@ -326,13 +353,15 @@ def _climb(quest: _SharedState) -> None:
 
 
 def _climbed(quest: _SharedState, most: int) -> None:
-    """Rounds of the climb, smoothed once the first part of the time is over."""
-    if quest.clock() < _FIRST or quest.ascent.rounds == 0:
+    """Rounds of the climb, smoothed once the first part of the time is over, or at once where it began at multipliers."""
+    if not quest.warm and (quest.clock() < _FIRST or quest.ascent.rounds == 0):
         climb(quest.ascent, lambda _: quest.going() and quest.clock() < _FIRST, most)
         return
     if quest.cooling is None:
+        settled(quest.ascent)
         quest.cooling = cooling_of(quest.ascent)
-    cool(quest.ascent, quest.cooling, lambda: min((quest.clock() - _FIRST) / (1.0 - _FIRST), 1.0), quest.going, most)
+    begun = -_WARM if quest.warm else _FIRST
+    cool(quest.ascent, quest.cooling, lambda: min((quest.clock() - begun) / (1.0 - begun), 1.0), quest.going, most)
 
 
 def _walk(quest: _SharedState, threads: bool, prove: Prove) -> None:
@@ -422,14 +451,14 @@ def _stretch(quest: _SharedState, labels: Ints, since: float, until: float) -> N
 
 # The search for a run: as long as there is time, or so many steps that the same seed leads to the same choice.
 #
-# The first search takes most of the time, as a bound needs it. The next one begins anew, by other draws, on what the proof of the bound
+# A search takes half of the time that is left. The next one begins at its multipliers, with other draws, on what the proof of the bound
 # leaves that may be better than the best choice: there passes and moves take less time, and walks lead to nothing that is known to be
 # worse. Where a bound on the way leaves much less, the next one begins at once.
 
 _NARROWER = 0.5
 """The share of the pairs that is so much less."""
-_LONGEST, _SHARE, _SHORTEST = 0.7, 0.4, 5.0
-"""Of the time that is left, what the first search takes and each other one, and the least seconds."""
+_SHARE, _SHORTEST = 0.5, 5.0
+"""Of the time that is left, what a search takes, and the least seconds."""
 _ROUNDS, _STEPS = 60, 120
 """Of the climb, plain and smoothed each; checks of the clock that a walk has after them."""
 
@@ -442,7 +471,7 @@ def search_for(run: Run, seconds: float, suffices: Callable[[Rest], bool] = lamb
     while rest is not None and not run.near and (left := until - monotonic()) > 0.0:
         if rest.duals and suffices(rest):
             return True
-        rest = _searched(run, rest, min(left, max((_SHARE if rest.duals else _LONGEST) * left, _SHORTEST)), seed, suffices)
+        rest = _searched(run, rest, min(left, max(_SHARE * left, _SHORTEST)), seed, suffices)
         seed += 1
     return False
 
@@ -462,7 +491,10 @@ def _searched(run: Run, rest: Rest, seconds: float, seed: int, suffices: Callabl
         return bound
 
     start = run.chosen if rest.core is run.core else None
-    searched(rest.core, clock, seed, partial(_report, run, rest.back), prove, start)
+    dual = rest.duals[-1] if rest.duals else None
+    if dual is not None and rest.times is not None:
+        dual = replace(dual, times=np.searchsorted(rest.times, dual.times))
+    searched(rest.core, clock, seed, partial(_report, run, rest.back), prove, start, dual=dual)
     return narrower[0] if narrower else run.narrowed()
 
 

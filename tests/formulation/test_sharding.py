@@ -416,7 +416,7 @@ def test_duals_about_what_others_left_prove_together(core: Core) -> None:
         return
     run = Run(core, Limits(), unwatched, monotonic())
     assert run.offer(choices[-1][0])
-    run.bound_proved(_climbed(core))
+    run.bound_proved(no_dual(core))
     for turn in (1, 2):
         rest = run.narrowed()
         if rest is None:

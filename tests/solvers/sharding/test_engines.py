@@ -19,7 +19,7 @@ import pytest
 from crossopt.crossflow.arrays import Ints
 from crossopt.formulation.compiled import seed_of
 from crossopt.formulation.sharding.core import Core, cost_of, in_use, unreduced
-from crossopt.formulation.sharding.dual import bound_of, no_dual
+from crossopt.formulation.sharding.dual import Dual, bound_of, no_dual
 from crossopt.formulation.sharding.integer import chosen_memory, cover_row, memory_rows, program_of
 from crossopt.formulation.sharding.reductions import ContradictionError, reduced
 from crossopt.formulation.sharding.tree import closes
@@ -516,9 +516,13 @@ def test_a_search_goes_on_with_what_its_bound_leaves(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(search, "monotonic", lambda: float(next(looks)))
     monkeypatch.setattr(search, "_NARROWER", 1.0)
 
-    def few(core: Core, _: Clock, seed: int, report: Report, prove: Prove, start: Ints | None) -> None:
+    def few(core: Core, _: Clock, seed: int, report: Report, prove: Prove, start: Ints | None, dual: Dual | None) -> None:
         assert start is None or cost_of(core, start) is not None
         ascent, choices = ascent_of(core), choices_of(core)
+        if dual is not None and len(ascent.multipliers):
+            messages.start_at(ascent, dual)
+            paid = float(dual.prices.sum()) * (core.limit or 1) / dual.scale
+            assert ascent.multipliers.sum() == pytest.approx(paid)
         climb(ascent, lambda _: True, 1 + seed)
         if choices:
             report(*choices[random.integers(len(choices))], 0.0)
