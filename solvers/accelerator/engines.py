@@ -3,22 +3,23 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from itertools import pairwise, product
+from itertools import product
 from math import inf
 from time import monotonic
 from typing import Final
 
 import numpy as np
 
-from crossopt.crossflow.accelerator import Chips, chip_area
+from crossopt.crossflow.accelerator import chip_area
 from crossopt.crossflow.arrays import Array
 from crossopt.formulation.accelerator import bounds
 from crossopt.formulation.accelerator.model import plan_of, schedule_model, stage_model, sums_of
 from crossopt.formulation.accelerator.schedule import MOST_STATES, Schedule
 from crossopt.formulation.accelerator.stages import Pipelines
-from crossopt.instances.accelerator.question import AcceleratorQuestion, FixedSection, PipelineSchedule, Recompute
+from crossopt.instances.accelerator.question import AcceleratorQuestion
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.units import bytes_beyond, format_quantity
+from crossopt.solvers.accelerator.family import answer_of, best_of_chip, rules_beside
 from crossopt.solvers.accelerator.judge import (
     BY_SETS,
     LEAST_WORK,
@@ -26,9 +27,6 @@ from crossopt.solvers.accelerator.judge import (
     AcceleratorPlan,
     BuiltChip,
     ChipAnswer,
-    LayerSchedule,
-    NetworkPlan,
-    StageAnswer,
     judge,
 )
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
@@ -279,14 +277,7 @@ def _baselines(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
         stopped_early, visited = _hysteresis(run)
         yield Baseline("PHAZE's search", None, stopped_early, f"{visited:,} chips, then {_PATIENCE} groups without gain")
     yield from _by_one_degree(run)
-    own = bounds.Pricing(question, MOST_STATES, best.chip.columns())
-    own.all_on_all(0)
-    yield _alone("all operators on all cores", own)
-    reference = _at_reference(question)
-    if len(reference):
-        yield _alone("reference chip", bounds.Pricing(question, MOST_STATES, reference))
-    if question.file.fixed is not None:
-        yield _fixed(question, bounds.Pricing(question, MOST_STATES, best.chip.columns()), question.file.fixed)
+    yield from rules_beside(question, best.chip)
 
 
 def _by_one_degree(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
@@ -297,7 +288,7 @@ def _by_one_degree(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
         yield Baseline("one degree for all stages", None, uniform.answer, "" if uniform.answer else NO_PLAN)
         if uniform.answer is not None:
             pricing, chip = _priced_chip(run, uniform.answer.chip)
-            yield _alone("chip for one degree, then stages", pricing, chip)
+            yield best_of_chip("chip for one degree, then stages", pricing, chip)
 
 
 def _priced_chip(run: _Run, chip: ChipAnswer | BuiltChip) -> tuple[bounds.Pricing, int]:
@@ -312,19 +303,6 @@ def _priced_chip(run: _Run, chip: ChipAnswer | BuiltChip) -> tuple[bounds.Pricin
 def _uniform(question: AcceleratorQuestion) -> AcceleratorQuestion:
     """The question with one tensor degree and recomputation for all stages."""
     return replace(question, file=replace(question.file, uniform=True))
-
-
-def _alone(name: str, pricing: bounds.Pricing, chip: int = 0) -> Baseline[AcceleratorPlan]:
-    """The best plan of a chip."""
-    bound, found = bounds.refined(pricing, chip, inf)
-    answer = answer_of(pricing, chip, found) if bound < inf else None
-    return Baseline(name, None, answer, "" if answer else NO_PLAN)
-
-
-def _at_reference(question: AcceleratorQuestion) -> Chips:
-    """The chip by which the greatest area is set, if it is among those of the question."""
-    figures = zip(question.chips.columns(), (8, 2, 128, 128, 128), strict=True)
-    return question.chips.at(np.logical_and.reduce([column == figure for column, figure in figures]))
 
 
 def _hysteresis(run: _Run) -> tuple[AcceleratorPlan | None, int]:
@@ -347,58 +325,6 @@ def _hysteresis(run: _Run) -> tuple[AcceleratorPlan | None, int]:
         if idle == _PATIENCE or run.is_over:
             break
     return answer, visited
-
-
-def _fixed(question: AcceleratorQuestion, pricing: bounds.Pricing, fixed: FixedSection) -> Baseline[AcceleratorPlan]:
-    """The plan that the question names on the best chip: layers between the ends shared evenly among the stages."""
-    pipeline: PipelineSchedule = next((item for item in question.file.pipeline if item != "interleaved"), "1f1b")
-    again: Recompute = "full" if question.file.recompute == ("full",) else "none"
-    plans = list[NetworkPlan]()
-    for row, network in enumerate(question.networks):
-        stages = min(fixed.stages, len(network))
-        ends = [round(len(network) * number / stages) for number in range(stages + 1)]
-        answers = tuple(StageAnswer(network.names[start:end], fixed.tensor, again) for start, end in pairwise(ends))
-        kinds = {(kind, fixed.tensor) for kind in network.kind_of}
-        size = question.file.microbatch[0]
-        schedules = _schedules(pricing, 0, (row, size), kinds)
-        plans.append(NetworkPlan(network.name, size, fixed.data, answers, schedules, pipeline))
-    figures = (int(column[0]) for column in pricing.chips.columns())
-    return Baseline("fixed plan", None, AcceleratorPlan(ChipAnswer(*figures), tuple(plans)))
-
-
-def answer_of(pricing: bounds.Pricing, chip: int, found: Sequence[bounds.NetworkBest]) -> AcceleratorPlan:
-    """The plan of a chip in words of the question."""
-    built = pricing.question.built
-    own = (
-        BuiltChip(built.chosen(pricing.boxes[chip][0])) if built else ChipAnswer(*(int(column[chip]) for column in pricing.chips.columns()))
-    )
-    return AcceleratorPlan(own, tuple(_network_plan(pricing, chip, row, best) for row, best in enumerate(found)))
-
-
-def _network_plan(pricing: bounds.Pricing, chip: int, row: int, best: bounds.NetworkBest) -> NetworkPlan:
-    question, network, plan = pricing.question, pricing.question.networks[row], best.plan
-    members, stages, needed = question.ideals[row].members, list[StageAnswer](), set[tuple[int, int]]()
-    usual: Recompute = "none" if "none" in question.file.recompute else "full"
-    if question.file.uniform and any(stage.recompute for stage in plan.stages):
-        usual = "full"
-    for stage in plan.stages:
-        layers = (members[stage.last] & ~members[stage.first]).nonzero()[0].tolist()
-        needed |= {(network.kind_of[layer], stage.tensor) for layer in layers}
-        stages.append(StageAnswer(tuple(network.names[layer] for layer in layers), stage.tensor, "full" if stage.recompute else usual))
-    schedules = _schedules(pricing, chip, (row, best.microbatch), needed)
-    pipeline: PipelineSchedule = "interleaved" if plan.chunks > 1 else "1f1b" if plan.flushes else "two-weights"
-    return NetworkPlan(network.name, best.microbatch, plan.data, tuple(stages), schedules, pipeline, plan.chunks)
-
-
-def _schedules(pricing: bounds.Pricing, chip: int, chosen: tuple[int, int], needed: set[tuple[int, int]]) -> tuple[LayerSchedule, ...]:
-    """Schedules of the kinds of layers of a network that stages need at tensor degrees."""
-    found, (row, samples) = list[LayerSchedule](), chosen
-    for kind, tensor in sorted(needed) if pricing.question.built is None else ():
-        for backward in pricing.question.directions:
-            own = pricing.schedule(chip, bounds.Setting(row, samples, tensor), kind, backward)
-            name = pricing.question.networks[row].kinds[kind].name
-            found.append(LayerSchedule(name, tensor, backward, own.on_all, own.starts))
-    return tuple(found)
 
 
 def reasons(pricing: bounds.Pricing) -> tuple[str, ...]:

@@ -349,6 +349,12 @@ def test_rules_stand_beside_the_optimum() -> None:
     }
     assert result.value is not None
     assert all(value is not None and value >= result.value for value in found.values())
+    uniform = next(one for one in result.baselines if one.name == "one degree for all stages")
+    exchanged = tuple(replace(uniform, name=one.name) if one.name == "fixed plan" else one for one in result.baselines)
+    assert exchanged != result.baselines
+    for edited in (exchanged, result.baselines[:-1]):
+        (refused,) = check_answer(FAMILY, replace(result, baselines=edited), question).refused
+        assert refused.startswith("baselines: all operators on all cores ") and " follow by rule, and here are all operators " in refused
 
 
 @pytest.mark.thorough
