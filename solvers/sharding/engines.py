@@ -25,7 +25,7 @@ from crossopt.solvers.sharding.integer import close, cpsat, milp, weak
 from crossopt.solvers.sharding.judge import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIRS, BY_TREE, EXACT_PROOFS, UNKEPT, Strategies, weigh
 from crossopt.solvers.sharding.local import descend, greedy, local
 from crossopt.solvers.sharding.messages import ascent_of, climb, cool, cooling_of
-from crossopt.solvers.sharding.run import EnoughError, Rest, Run
+from crossopt.solvers.sharding.run import STORED, EnoughError, Rest, Run, figures_in
 from crossopt.solvers.sharding.search import pull, search_for, search_shortly, walked, walker_of
 
 # Compiles what is not compiled yet: a small problem goes through every function that is compiled.
@@ -270,8 +270,6 @@ _AT_ONCE = 0.3
 """Seconds for a rule that is not quite so simple, once the time is up before anything is compiled."""
 _MEANWHILE = 0.3
 """Of the time limit: until then such a rule may take what it needs, where the machine code is not there yet."""
-_STORED = 400_000
-"""Figures of a proof that a result holds."""
 _MODELLED = 150_000
 """Pairs that the integer model takes; beyond, its first relaxation alone may take minutes."""
 _UNCOMPILED = 400_000
@@ -441,9 +439,7 @@ def _certificate(run: Run) -> Certificate | None:
     """The proof in whole numbers, or else the best duals, where it is small enough to be held by a result."""
     steps: tuple[Step, ...] = run.steps or run.duals
     bound = run.aim if run.steps else run.dual_bound
-    steps_in_integers = tuple(_step(step) for step in steps)
-    size = sum(len(step.to_firsts) + len(step.to_seconds) + len(step.times) for step in steps_in_integers)
-    return Certificate(bound, steps_in_integers) if steps_in_integers and bound is not None and size <= _STORED else None
+    return Certificate(bound, tuple(map(_step, steps))) if steps and bound is not None and figures_in(steps) <= STORED else None
 
 
 def _step(step: Step) -> ProofStep:

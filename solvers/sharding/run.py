@@ -3,7 +3,7 @@
 Engines offer choices and bounds. A choice is kept only where its cost and its memory, counted anew, say that it may be.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
@@ -20,10 +20,17 @@ from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.sharding.judge import BY_DUAL, BY_TREE, IN_FLOATS, lowered
 
 _EVERY = 0.2
+STORED = 400_000
+"""Figures of a proof that a result holds."""
 
 
 class EnoughError(Exception):
     """The time is up, or the bound is as near as was asked; its words are those of a solver that did not end by itself."""
+
+
+def figures_in(steps: Sequence[Step]) -> int:
+    """How many figures a result needs for a proof."""
+    return sum(len(step.times) + len(step.to_firsts) + len(step.to_seconds) for step in steps if isinstance(step, Dual))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,9 +154,11 @@ class Run:
         return Rest(left.core, composed(self.rest.back, left.back), (*self.rest.duals, dual), self.cost, left.times)
 
     def bound_proved(self, dual: Dual, rest: Rest | None = None) -> int:
-        """Counts what a dual bounds, after those that left a rest, and keeps it."""
+        """Counts what a dual bounds, after those that left a rest, and keeps it where a result has room for its proof."""
         rest = rest or self.everything
         bound = min(bound_of(rest.core, dual), rest.below)
+        if figures_in((*rest.duals, dual)) > STORED >= figures_in(self.duals) > 0:
+            return bound
         if self.dual_bound is None or bound > self.dual_bound:
             self.dual, self.rest, self.dual_bound = dual, rest, bound
         if bound == self.bound:  # a proof is worth more than a word

@@ -451,14 +451,16 @@ def _stretch(quest: _SharedState, labels: Ints, since: float, until: float) -> N
 
 # The search for a run: as long as there is time, or so many steps that the same seed leads to the same choice.
 #
-# A search takes half of the time that is left. The next one begins at its multipliers, with other draws, on what the proof of the bound
-# leaves that may be better than the best choice: there passes and moves take less time, and walks lead to nothing that is known to be
-# worse. Where a bound on the way leaves much less, the next one begins at once.
+# The first search takes the time that its bound needs, or half of it where the bound is far. The next one begins at its multipliers, with
+# other draws, on what the proof of the bound leaves that may be better than the best choice: there passes and moves take less time, and
+# walks lead to nothing that is known to be worse. Where a bound on the way leaves much less, the next one begins at once.
 
 _NARROWER = 0.5
 """The share of the pairs that is so much less."""
 _SHARE, _SHORTEST = 0.5, 5.0
 """Of the time that is left, what a search takes, and the least seconds."""
+_FAR = 0.01
+"""Of the cost, a gap from which a bound is far."""
 _ROUNDS, _STEPS = 60, 120
 """Of the climb, plain and smoothed each; checks of the clock that a walk has after them."""
 
@@ -471,7 +473,7 @@ def search_for(run: Run, seconds: float, suffices: Callable[[Rest], bool] = lamb
     while rest is not None and not run.near and (left := until - monotonic()) > 0.0:
         if rest.duals and suffices(rest):
             return True
-        rest = _searched(run, rest, min(left, max(_SHARE * left, _SHORTEST)), seed, suffices)
+        rest = _searched(run, rest, min(left, max(_SHARE * left, _SHORTEST)) if rest.duals else left, seed, suffices)
         seed += 1
     return False
 
@@ -481,7 +483,8 @@ def _searched(run: Run, rest: Rest, seconds: float, seed: int, suffices: Callabl
     began, narrower = monotonic(), list[Rest]()
 
     def clock() -> float:
-        return 1.0 if narrower or run.near else (monotonic() - began) / seconds
+        done = (monotonic() - began) / seconds
+        return 1.0 if narrower or run.near or (done > _SHARE and not rest.duals and _far(run)) else done
 
     def prove(dual: Dual) -> int:
         bound = run.bound_proved(dual, rest)
@@ -496,6 +499,11 @@ def _searched(run: Run, rest: Rest, seconds: float, seed: int, suffices: Callabl
         dual = replace(dual, times=np.searchsorted(rest.times, dual.times))
     searched(rest.core, clock, seed, partial(_report, run, rest.back), prove, start, dual=dual)
     return narrower[0] if narrower else run.narrowed()
+
+
+def _far(run: Run) -> bool:
+    """Whether so much is open that better choices are worth more than a closer bound."""
+    return run.cost is not None and run.dual_bound is not None and run.cost - run.dual_bound > _FAR * abs(run.cost)
 
 
 def search_shortly(run: Run, seconds: float) -> None:

@@ -671,7 +671,7 @@ def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pyte
 
 
 def test_a_proof_too_large_to_be_kept_is_told_and_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "_STORED", -1)
+    monkeypatch.setattr(engines, "STORED", -1)
     result = answered(read(feasible(tmp_path)), "milp", Limits(), unwatched)
     assert isinstance(result.proof, Steps)
     assert (result.proof.certificate, result.proof.unverified, result.notes) == (None, True, (UNKEPT,))

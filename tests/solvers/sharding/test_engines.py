@@ -542,6 +542,30 @@ def test_a_search_goes_on_with_what_its_bound_leaves(monkeypatch: pytest.MonkeyP
     assert longest > 2
 
 
+def test_a_bound_whose_proof_no_result_holds_replaces_none_that_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where not even the first proof fits, the best bound counts as before."""
+    spared = 0
+    for core in cores():
+        choices = sorted(choices_of(core), key=lambda pair: pair[1])
+        first = no_dual(core)
+        for room in (run.figures_in([first]), 0):
+            monkeypatch.setattr(run, "STORED", room)
+            one = _run(core)
+            one.bound_proved(first)
+            rest = one.narrowed() if choices and one.offer(choices[-1][0]) else None
+            if rest is None:
+                continue
+            ascent, before = ascent_of(rest.core), one.dual_bound
+            climb(ascent, lambda _: True, 4)
+            dual, bound = proof_of(ascent, lambda dual, rest=rest: bound_of(rest.core, dual))
+            one.bound_proved(dual, rest)
+            assert before is not None
+            fits = not room or run.figures_in((*rest.duals, dual)) <= room
+            assert one.bound == one.dual_bound == (max(before, min(bound, rest.below)) if fits else before)
+            spared += bound > before and not fits
+    assert spared > 2
+
+
 def test_a_search_in_two_threads_ends_in_time_and_keeps_what_it_was_given() -> None:
     core = next(core for core in cores() if core.limit is not None and choices_of(core))
     given = min(choices_of(core), key=lambda choice: choice[1])
