@@ -147,6 +147,10 @@ def _faults(instance: Instance, run: Run, seen: dict[str, Verdict[Evaluation]]) 
         ("who does not answer has no value", not run.note or run.value is None),
         ("what is feasible has a value", (run.status in {"OPTIMAL", "FEASIBLE"}) == (run.value is not None)),
         ("what is infeasible is proved", run.status != "INFEASIBLE" or (run.proved and run.bound is None)),
+        (
+            "an exact engine that comes to its end has a bound",
+            run.engine not in {"auto", *PROVERS} or bool(run.note) or run.stopped != "complete" or _claims([run]),
+        ),
         ("a proof has a bound", not run.proved or run.status == "INFEASIBLE" or run.bound is not None),
         ("what is proved is as near to its bound as was asked", _is_near(run)),
         ("the way to the answer is no way", is_way),
@@ -291,8 +295,6 @@ def _lost_claim(instance: Instance, run: Run, watch: Watch) -> Iterator[str]:
         except (RefusedError, ModelError, SolverError):
             return
         yield "note: asked again, the engine does not refuse the question"
-    elif run.stopped == "complete" and run.bound is None and run.status != "INFEASIBLE":
-        yield "bound: an exact engine that comes to its end has one"
     elif run.stopped == "error" and _solved(instance, run.engine, Limits(seconds=_REFUSING), watch).stopped == "complete":
         yield "stopped: asked again, the engine comes to its end without an error"
 

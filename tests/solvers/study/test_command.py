@@ -208,7 +208,6 @@ _OPEN = {
 @pytest.mark.parametrize(
     ("words", "edit"),
     [
-        ("exhaustive: bound: an exact engine that comes to its end has one", _OPEN),
         ("exhaustive: stopped: asked again, the engine comes to its end without an error", _OPEN | {"stopped": "error"}),
         ("exhaustive: note: asked again, the engine does not refuse the question", _OPEN | {"note": "it is refused"}),
     ],
@@ -221,6 +220,16 @@ def test_an_exact_engine_does_not_leave_a_question_open(
     path.write_text(json.dumps(data), encoding="utf-8")
     assert main(["check", str(path)]) == 30
     assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("engine", ["exhaustive", "milp"])
+def test_every_engine_that_proves_has_a_bound_at_its_end(engine: str, swept: Path) -> None:
+    data = json.loads(swept.read_text(encoding="utf-8").replace('"exhaustive"', f'"{engine}"'))
+    data["plan"]["seeds"] = 1
+    data["runs"] = [run for run in data["runs"] if run["seed"] == 0]
+    assert "has a bound" not in "\n".join(checking.check(from_json(data)).refused)
+    data["runs"][0].update(_OPEN)
+    assert "an exact engine that comes to its end has a bound" in "\n".join(checking.check(from_json(data)).refused)
 
 
 def test_a_check_that_is_ended_says_so_and_accepts_nothing(swept: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
