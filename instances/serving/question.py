@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from math import inf, isfinite, isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -733,6 +734,14 @@ def _faults_of_workers(file: ServingFile) -> Iterator[tuple[str, str]]:
                 f"workers.{name}.rate",
                 f"{worker.rate} has more than {RATE_PLACES} decimal places, in which rates add up (round it)",
             )
+        elif (cut := units_reached(file, worker) % 1) and cut * 1_000_000 > units_reached(file, worker):
+            yield f"workers.{name}.rate", f"{worker.rate} is so small that rounding down its share loses a millionth (give a larger rate)"
+
+
+def units_reached(file: ServingFile, worker: WorkerSection) -> Fraction:
+    """Units of rate that a stated worker reaches, before they are rounded down."""
+    share = {"both": 1.0, "prefill": file.matching.prefill, "decode": file.matching.decode}[worker.role]
+    return exact(worker.rate) * exact(share) * 10**RATE_PLACES
 
 
 def _faults_of_goal(file: ServingFile, rent: float | None) -> Iterator[tuple[str, str]]:

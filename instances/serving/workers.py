@@ -25,7 +25,7 @@ from crossopt.instances.catalogue.engines import (
     stored_in,
 )
 from crossopt.instances.files.units import exact
-from crossopt.instances.serving.question import BEYOND, MOST_OF_GROUP, RATE_PLACES, DeviceKind, Level, Role, ServingQuestion
+from crossopt.instances.serving.question import BEYOND, MOST_OF_GROUP, RATE_PLACES, DeviceKind, Level, Role, ServingQuestion, units_reached
 
 UNITS: Final = 10**RATE_PLACES
 """Units of a request a second: rates are rounded down to whole ones, so that sums over workers are exact."""
@@ -177,8 +177,7 @@ def units_of(rate: float) -> int:
 
 def _stated(question: ServingQuestion, shape: Shape) -> Offer:
     worker, matching = (question.file.workers or {})[shape.name], question.file.matching
-    share = {"both": 1.0, "prefill": matching.prefill, "decode": matching.decode}[shape.role]
-    units = floor(exact(worker.rate) * exact(share) * UNITS)
+    units = floor(units_reached(question.file, worker))
     ttft = float(exact(worker.ttft) * exact(matching.ttft))
     return Offer(shape, worker.devices, units, ttft, worker.tpot, (), (), 0.0, 0.0, 0.0)
 

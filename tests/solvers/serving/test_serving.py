@@ -679,6 +679,7 @@ def test_weights_are_block_scaled_where_the_checkpoint_of_the_model_is() -> None
         (("devices: 32", "devices: 32\nhardware: h200"), "hardware is not needed where workers are stated"),
         (("rate: 13.279", "rate: -1"), "rate"),
         (("devices: 4, rate: 13.279", "devices: 0, rate: 13.279"), "devices"),
+        (("rate: 13.279", "rate: 0.00000001"), "1e-08 is so small that rounding down its share loses a millionth"),
     ],
 )
 def test_stated_workers_are_refused_in_a_sentence(edit: tuple[str, str], message: str) -> None:
