@@ -17,8 +17,8 @@ from typing import Final
 from crossopt.instances.files.tables import table_in
 from crossopt.instances.files.units import quoted
 
-FEWEST, MOST = 2, 200_000
-"""Requests of a log."""
+FEWEST, MOST, LONGEST = 2, 200_000, 1e9
+"""Requests of a log, and seconds from the first to the last: of more, a clock of floating-point numbers loses microseconds."""
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _ARRIVAL: Final = ("arrival", "arrival_time", "arrived", "queued", "planned", "timestamp", "time")
 _INPUT: Final = (
@@ -75,6 +75,8 @@ def requests_in(text: str, source: str, run: str | None) -> tuple[LoggedRequest,
     start = found[0].arrived
     if found[-1].arrived <= start:
         raise ValueError("all requests arrive at once, which makes no rate (state arrivals)")
+    if (span := found[-1].arrived - start) > LONGEST:
+        raise ValueError(f"the requests arrive over {span:.3g} s, more than {LONGEST:.0e} s (check the unit of the arrivals)")
     return tuple(LoggedRequest(item.arrived - start, item.input, item.output, item.first, item.token, item.whole) for item in found)
 
 

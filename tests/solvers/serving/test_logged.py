@@ -144,6 +144,7 @@ def test_names_and_units_of_public_logs() -> None:
         ("arrival,isl,osl\nsoon,2,1\n1,2,1\n", "'soon' is no time"),
         ("arrival,isl,osl\nnan,2,1\n1,2,1\n", "'nan' is no time"),
         ("arrival,isl,osl\n1,2,1\n1,2,1\n", "all requests arrive at once"),
+        ("arrival,isl,osl\n1,2,1\n1e300,2,1\n", "the requests arrive over 1e+300 s, more than 1e+09 s"),
         ("arrival,isl,osl\n1,2,1\n", "the log has 1 of the 2 requests or more that make a rate"),
         ('{"arrival": 0, "isl": 1}\n[]\n', "line 2: this is no JSON object"),
         (f'{{"arrival": {"[" * 100_000}', "line 1: this is nested too deep"),
