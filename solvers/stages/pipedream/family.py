@@ -427,10 +427,21 @@ def prove(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoad
     if found is None:
         fault = "proof: repeating it takes more steps than `check` allows"
         return Proved((), (fault,)) if isinstance(saved.proof, RecomputableBound) else by_looking_at_all(saved, lambda: None)
-    sure, bound = max(found - _ROUNDINGS * all_seconds(question), 0.0), float("inf") if saved.bound is None else saved.bound
+    sure, bound = _less_roundings(question, found, _ROUNDINGS), float("inf") if saved.bound is None else saved.bound
     claim = "that nothing is possible" if saved.bound is None else f"that none is below {saved.bound!r}"
     fault = f"bound: a second dynamic program shows no more than {sure!r} s, the result says {claim}"
     return Proved((f"a second dynamic program covered all stages of {len(question.profile):,} nodes",), () if bound <= sure else (fault,))
+
+
+def _less_roundings(question: PipelineQuestion, bound: Number, roundings: float) -> Number:
+    """The bound less what sums and products lose: of whole bytes only products do, and differences of seconds."""
+    profile = question.profile
+    if bound == float("inf"):
+        return bound
+    sizes = np.concatenate([profile.parameters, profile.activation])
+    whole = bool((sizes == np.floor(sizes)).all()) and fsum(sizes) < 2.0**53
+    lost = bound + fsum(profile.seconds) if whole else all_seconds(question)
+    return max(bound - roundings * lost, 0.0)
 
 
 def all_seconds(question: PipelineQuestion) -> float:
@@ -448,8 +459,8 @@ _CUTS = lazy_import("crossopt.solvers.stages.pipedream.engine", "cuts")
 
 
 def _lowered(question: PipelineQuestion, bound: Number) -> Number:
-    """The bound less more than any stage can be off: every sum and product of the search is rounded, but none exceeds these totals."""
-    return max(bound - _JUDGE_ROUNDINGS * all_seconds(question), 0.0)
+    """The bound less more than any stage can be off."""
+    return _less_roundings(question, bound, _JUDGE_ROUNDINGS)
 
 
 def _quick(question: PipelineQuestion, deadline: float) -> PipedreamPlan | None:

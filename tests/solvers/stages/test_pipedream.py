@@ -46,6 +46,15 @@ def test_a_small_profile_is_proved_anew_and_a_large_one_too() -> None:
     assert not checked(answered(asked_of(random_profile(1, 14)))).unverified
 
 
+def test_a_bound_is_lowered_by_what_the_plan_can_lose_and_no_more() -> None:
+    """One node on one device has one plan, of 3 + 8 us: exchanges of 0.9 s, which it has none of, are no reason to doubt its bound."""
+    node = "node0 -- L0 -- forward_compute_time=0.003, backward_compute_time=0.008, activation_size=500000.0, parameter_size=900000.0\n"
+    result = answered(asked_of(node, ("devices=1", "bandwidth=1e6 B/s")))
+    assert result.value == pytest.approx(11e-6, rel=1e-12)
+    assert result.proved
+    assert not checked(result).unverified
+
+
 def test_a_bound_above_a_plan_is_refused_on_a_small_profile() -> None:
     """The second best of all plans, better than every rule's, called the best: the check looks at all plans."""
     question = asked_of(random_profile(3, 6), ("devices=3",))
