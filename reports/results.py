@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from csv import DictReader
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from io import StringIO
+from math import inf, nextafter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -25,9 +27,15 @@ from crossopt.solvers.codesign.answer import ChosenDesign, ChosenHardware, Desig
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.proofs import Proof
 
-_DAY: Final = 86400.0
+_DAY: Final = Fraction(86400)
 Row = dict[str, Any]
 """A row of a table: values by column."""
+
+
+def days_within(seconds: float) -> float:
+    """The least number of days that are no shorter, so that a run keeps it as its deadline."""
+    days = seconds / float(_DAY)
+    return days if days == inf or Fraction(days) * _DAY >= Fraction(seconds) else nextafter(days, inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +213,7 @@ class Evaluation:
     def days(self) -> float | None:
         """Days of the whole run, where the question has a goal."""
         goal = self.question.goal
-        return None if goal is None else goal.seconds(self.step_time) / _DAY
+        return None if goal is None else days_within(goal.seconds(self.step_time))
 
     @property
     def money(self) -> float | None:

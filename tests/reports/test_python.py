@@ -44,6 +44,15 @@ def explained() -> crossopt.Explanation:
     return crossopt.explain(f"kind: codesign\n{CHIPS}")
 
 
+def test_the_days_of_a_run_are_a_deadline_that_it_keeps() -> None:
+    """Seconds by 86,400 round down here: as a deadline that would be too short by a last digit."""
+    asked = f"kind: codesign\n{RUN.replace('1e9', '1039e6')}"
+    run = crossopt.solve(asked)
+    assert run.days is not None
+    within = asked.replace("rent:", f"deadline: {run.days!r} d, rent:")
+    assert crossopt.solve(within).value == run.value
+
+
 def test_an_answer_has_what_an_analyst_asks_for(run: crossopt.Answer) -> None:
     found = run.evaluation
     assert run.has_design
