@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from csv import DictReader
 from dataclasses import asdict, dataclass, field
-from fractions import Fraction
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from io import StringIO
-from math import inf, nextafter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -19,7 +17,7 @@ from crossopt.instances.catalogue.workload import repeated_share
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.errors import RefusedError, install_text
 from crossopt.instances.files.saved import naming, write_atomically
-from crossopt.instances.files.units import nearest, rounded_quantity
+from crossopt.instances.files.units import exact, float_covering, nearest, rounded_quantity
 from crossopt.instances.kinds import KINDS
 from crossopt.reports.sheets.amounts import amount, digits, time_of
 from crossopt.solvers.answer import Baseline, Number, Result, Status, Trace, plain_result, to_text
@@ -27,15 +25,9 @@ from crossopt.solvers.codesign.answer import ChosenDesign, ChosenHardware, Desig
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.proofs import Proof
 
-_DAY: Final = Fraction(86400)
+_DAY: Final = 86400
 Row = dict[str, Any]
 """A row of a table: values by column."""
-
-
-def days_within(seconds: float) -> float:
-    """The least number of days that are no shorter, so that a run keeps it as its deadline."""
-    days = seconds / float(_DAY)
-    return days if days == inf or Fraction(days) * _DAY >= Fraction(seconds) else nextafter(days, inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +203,9 @@ class Evaluation:
 
     @property
     def days(self) -> float | None:
-        """Days of the whole run, where the question has a goal."""
+        """Days of the whole run, where the question has a goal; as its deadline they are kept."""
         goal = self.question.goal
-        return None if goal is None else days_within(goal.seconds(self.step_time))
+        return None if goal is None else float_covering(exact(goal.seconds(self.step_time)) / _DAY)
 
     @property
     def money(self) -> float | None:

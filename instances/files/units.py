@@ -134,6 +134,12 @@ def float_within(limit: Fraction) -> float:
     return nearest_float if exact(nearest_float) <= limit else nextafter(nearest_float, -inf)
 
 
+def float_covering(figure: Fraction) -> float:
+    """The least float whose decimal is not below a figure: as a limit it is kept by what takes just this."""
+    nearest_float = float(figure)
+    return nearest_float if exact(nearest_float) >= figure else nextafter(nearest_float, inf)
+
+
 def exact_quantity(text: str, dimension: str) -> Fraction:
     """As `parse_quantity`, but exact, before rounding to a float."""
     wanted = dimension_named(dimension)

@@ -21,7 +21,7 @@ from crossopt.formulation.network import (
     weighed_bound,
 )
 from crossopt.instances.files.units import format_quantity
-from crossopt.instances.network.question import NetworkFile, NetworkQuestion, WorkloadSection, loads_of
+from crossopt.instances.network.question import NetworkFile, NetworkQuestion, WorkloadSection, cost_of, loads_of
 from crossopt.solvers.answer import Baseline, Number, Result, Verdict, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import, rules_of
 from crossopt.solvers.proofs import Tangent, Tangents
@@ -79,7 +79,7 @@ def judge(question: NetworkQuestion, answer: Bandwidths) -> Verdict[Network]:
     cost = None if question.costs is None else fsum(price * rate for price, rate in zip(question.costs, rates, strict=True))
     value = fsum(workload.weight * time for workload, time in zip(file.workloads, times, strict=True))
     value = value * cost if file.objective == "time_cost" and cost is not None else value
-    details = Network(times, tuple(collective for sorts in exchanged for collective in sorts), fsum(rates), cost)
+    details = Network(times, tuple(collective for sorts in exchanged for collective in sorts), fsum(rates), cost_of(file, rates))
     return Verdict(value, tuple(_violations(question, rates)), details)
 
 
