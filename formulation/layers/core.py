@@ -11,7 +11,7 @@ from math import log, prod
 import numpy as np
 
 from crossopt.crossflow.arrays import Ints
-from crossopt.instances.layers.problem import Problem
+from crossopt.instances.layers.problem import GREATEST_TOTAL, Problem
 
 MOST_KEYS = 1 << 16
 """Combinations of strategies of a front that a table of bounds tells apart."""
@@ -62,7 +62,7 @@ def core_of(problem: Problem) -> Core:
             first, second, table = second, first, table.transpose(1, 0, 2)
         pairs[first, second] = pairs[first, second] + table if (first, second) in pairs else table
     pairs = {key: table for key, table in pairs.items() if table.any()}
-    limits = tuple(limit for limit in problem.limits if limit is not None)
+    limits = tuple(min(limit, GREATEST_TOTAL) for limit in problem.limits if limit is not None)  # no total comes near the greatest
     return Core(members, tuple(names), tuple(uses), pairs, limits)
 
 

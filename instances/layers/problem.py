@@ -8,7 +8,7 @@ With x_v the strategy of layer v and f a figure (time, energy, size, memory, bit
 
 All figures are whole numbers of a unit 10^-k of their own, the finest in which whatever is chosen adds up to less than 2^52, so that every
 total is exact as an integer and as a float. Decimals that fit are exact. Others are rounded up to that unit, 16 digits of the total, and
-limits down: with a budget or without, as objective or not, so that the total of an answer is a limit that the answer keeps.
+limits down: whatever the budget is, as objective or not, so that the total of an answer is a limit that the answer keeps.
 """
 
 from collections import Counter
@@ -108,7 +108,7 @@ def problem_of(written: Written) -> Problem:
     for number, name in enumerate(figures):
         own, between = [table[..., number] for table in tables], [table[..., number] for table in pair_tables]
         repeated = [(table, counts[kind]) for kind, table in enumerate(between)]
-        digits = _decimals(name, [*((table, 1) for table in own), *repeated], written.budgets.get(name))
+        digits = _decimals(name, [*((table, 1) for table in own), *repeated])
         decimals.append(digits)
         columns.append(([_units(table, digits) for table in own], [_units(table, digits) for table in between]))
     stacked = [np.stack([between[kind] for _, between in columns], axis=-1) for kind in range(len(pair_tables))]
@@ -157,13 +157,13 @@ def _decimal(value: float) -> Decimal:
     return Decimal(repr(float(value)))
 
 
-def _decimals(name: str, tables: Sequence[tuple[Table, int]], limit: float | None) -> int:
+def _decimals(name: str, tables: Sequence[tuple[Table, int]]) -> int:
     """Decimal places that all figures need, or as many as leave totals below the greatest; of tables and how often each occurs. A
     ValueError where totals may be greater than any float, or a figure is less than their last digit.
     """
     entries = {entry for table, _ in tables for entry in table.ravel()}
     needed = max((-int(entry.normalize(_DIGITS).as_tuple().exponent) for entry in entries if entry), default=0)
-    most = max(sum((max(table.ravel()) * count for table, count in tables if table.size), Decimal(0)), _decimal(limit or 0.0))
+    most = sum((max(table.ravel()) * count for table, count in tables if table.size), Decimal(0))
     if most > Decimal(float_info.max):
         raise ValueError(f"the greatest figures of {name} add up to {most:.1e}, more than a number can be (take another unit or scale)")
     size = sum(table.size * count for table, count in tables)

@@ -357,6 +357,16 @@ def test_an_enumeration_is_carried_out_anew_and_refused_where_it_claims_too_much
     assert prove(asked, replace(found, value=None, bound=None, answer=None, details=None), unwatched).refused
 
 
+@pytest.mark.parametrize("budget", [0.34, 1.0, 1e6, 1e300])
+def test_totals_have_the_same_digits_whatever_the_budget(budget: float) -> None:
+    layers = {"a": {"x": {"time": 0.1065065493129088}}, "b": {"x": {"time": 0.2130130986258177}}}
+    problem = problem_of(Written(layers, [], "time", {"time": budget}))
+    question = LayersQuestion("budget", problem, {"time": budget}, {})
+    found = solve(FAMILY, question, "auto", Limits(), unwatched)
+    assert (found.value, found.status) == (0.3195196479387265, "OPTIMAL")
+    assert not prove(question, found, unwatched).refused
+
+
 def test_figures_that_are_decimals_are_exact_and_others_have_sixteen_digits() -> None:
     layers = {"a": {"x": {"time": 0.1, "size": 3.0}, "y": {"time": 0.3, "size": 1.0}}, "b": {"x": {"time": 0.2, "size": 1.0 / 3.0}}}
     problem = problem_of(Written(layers, [], "time", {"size": 3.4}))
