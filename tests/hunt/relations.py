@@ -274,7 +274,8 @@ def _of_designs(question: Any, result: Found) -> Iterator[Limit]:  # noqa: ANN40
         if needs.get(name, True) and (not sets or name in _OF_ALL_SETS):
             figures = [figure_in(part, evaluation, name) for part, evaluation in zip(parts, evaluations, strict=True)]
             yield Limit(f"budget.{name}", dimension, max(figures), minimised=name == minimised)
-    if (goal := parts[0].goal) is not None and not sets and len(parts) == 1:
+    by_slowest = "worst_step_time" in dict(parts[0].ceilings)  # which deadline and budget then limit, too
+    if (goal := parts[0].goal) is not None and not sets and not by_slowest and len(parts) == 1:
         step = evaluations[0].step_time
         yield Limit("goal.deadline", "time", goal.seconds(step))
         if money := goal.money(step):
