@@ -281,7 +281,7 @@ def _question_faults(file: WhatIfFile) -> Iterator[tuple[str, str]]:
         yield "target", "this is no time to meet (give more than nothing, and less than a century)"
     for key in AMOUNTS:
         budget = getattr(file.budgets, key)
-        if budget is not None and not any(cost_of(change, key) for change in file.changes):
+        if budget is not None and not any(getattr(change, key) or (key == "memory" and change.frees) for change in file.changes):
             yield f"budgets.{key}", f"no change costs {key} (say what each does, or take the budget away)"
 
 

@@ -86,6 +86,14 @@ def test_mistakes_of_a_question_are_told(said: dict[str, Any], told: str, tmp_pa
     assert told in refused(tmp_path, said)
 
 
+def test_a_change_may_free_as_much_memory_as_it_takes(tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text(json.dumps(TRACE), encoding="utf-8")
+    change = {**SCALE, "memory": "1 GiB", "frees": "1 GiB"}
+    document = {"kind": "what-if", "trace": "trace.json", "changes": [change], "budgets": {"memory": "1 B"}}
+    (tmp_path / "q.yaml").write_text(json.dumps(document), encoding="utf-8")
+    assert read(tmp_path / "q.yaml", ()).file.budgets.memory == 1  # type: ignore[attr-defined]
+
+
 PACKED = gzip.compress(b"{}", mtime=0)  # the same bytes in every process, as names of tests are made of them
 
 
