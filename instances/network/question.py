@@ -224,7 +224,7 @@ def price_of(dimension: DimensionSection) -> PriceSection | None:
     return dimension.prices if dimension.prices is not None else PUBLISHED[dimension.tier] if dimension.tier is not None else None
 
 
-def exact_costs(file: NetworkFile) -> tuple[Fraction, ...] | None:
+def _exact_costs(file: NetworkFile) -> tuple[Fraction, ...] | None:
     """USD of a byte a second on each dimension, of all NPUs together."""
     npus, found = prod(dimension.size for dimension in file.dimensions), list[Fraction]()
     for dimension in file.dimensions:
@@ -238,14 +238,14 @@ def exact_costs(file: NetworkFile) -> tuple[Fraction, ...] | None:
 
 def cost_of(file: NetworkFile, rates: Sequence[float]) -> float | None:
     """USD of these bandwidths, as a budget that they keep."""
-    costs = exact_costs(file)
+    costs = _exact_costs(file)
     if costs is None:
         return None
     return float_covering(sum((cost * exact(rate) for cost, rate in zip(costs, rates, strict=True)), Fraction(0)))
 
 
 def _costs(file: NetworkFile) -> tuple[float, ...] | None:
-    found = exact_costs(file)
+    found = _exact_costs(file)
     return None if found is None else tuple(map(float, found))
 
 
@@ -261,7 +261,7 @@ def _cost_row(costs: Sequence[Fraction], most: float) -> Row:
 
 
 def _rows(file: NetworkFile) -> Iterator[Row]:
-    budget, count, costs = file.budget, len(file.dimensions), exact_costs(file)
+    budget, count, costs = file.budget, len(file.dimensions), _exact_costs(file)
     if budget.total is not None:
         yield Row("budget.total", (1.0,) * count, budget.total)
     if budget.cost is not None and costs is not None:

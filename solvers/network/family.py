@@ -76,10 +76,10 @@ def judge(question: NetworkQuestion, answer: Bandwidths) -> Verdict[Network]:
         fsum((workload.compute, *(max(collective.seconds) for collective in sorts)))
         for workload, sorts in zip(file.workloads, exchanged, strict=True)
     )
-    cost = None if question.costs is None else fsum(price * rate for price, rate in zip(question.costs, rates, strict=True))
+    cost = cost_of(file, rates)
     value = fsum(workload.weight * time for workload, time in zip(file.workloads, times, strict=True))
     value = value * cost if file.objective == "time_cost" and cost is not None else value
-    details = Network(times, tuple(collective for sorts in exchanged for collective in sorts), fsum(rates), cost_of(file, rates))
+    details = Network(times, tuple(collective for sorts in exchanged for collective in sorts), fsum(rates), cost)
     return Verdict(value, tuple(_violations(question, rates)), details)
 
 
