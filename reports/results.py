@@ -7,6 +7,7 @@ from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from io import StringIO
+from math import inf, isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -204,8 +205,10 @@ class Evaluation:
     @property
     def days(self) -> float | None:
         """Days of the whole run, where the question has a goal; as its deadline they are kept."""
-        goal = self.question.goal
-        return None if goal is None else float_covering(exact(goal.seconds(self.step_time)) / _DAY)
+        if (goal := self.question.goal) is None:
+            return None
+        seconds = goal.seconds(self.step_time)
+        return float_covering(exact(seconds) / _DAY) if isfinite(seconds) else inf  # failures may leave nothing of the time
 
     @property
     def money(self) -> float | None:

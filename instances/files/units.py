@@ -11,6 +11,7 @@ from decimal import Decimal
 from difflib import SequenceMatcher
 from fractions import Fraction
 from math import inf, nextafter
+from sys import float_info
 from typing import Final
 
 from crossopt.crossflow.records import dataclass
@@ -136,6 +137,8 @@ def float_within(limit: Fraction) -> float:
 
 def float_covering(figure: Fraction) -> float:
     """The least float whose decimal is not below a figure: as a limit it is kept by what takes just this."""
+    if figure > float_info.max:
+        return inf
     nearest_float = float(figure)
     return nearest_float if exact(nearest_float) >= figure else nextafter(nearest_float, inf)
 

@@ -300,7 +300,7 @@ def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch
     if reasons := too_much(question.problem):
         return SearchOutcome(None, inf, RecomputableBound(BY_LEAST), engine, reasons=reasons)
     until = began + _MEANWHILE * limits.seconds
-    first = quick(question, until) if until < began + _LOADED else simplest(question)  # before that nothing is told of compiling
+    first = quick(question, until) if until < began + _LOADED else simplest(question)  # sooner than progress of compiling is reported
     early: SearchOutcome[Strategies] = SearchOutcome(_kept(question, first, watch), engine=engine)
 
     def compiling(progress: Progress) -> None:

@@ -1,6 +1,7 @@
 """Results as analysts use them: attributes, tables, data frames and pictures."""
 
 import re
+from math import inf
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -51,6 +52,12 @@ def test_the_days_of_a_run_are_a_deadline_that_it_keeps() -> None:
     assert run.days is not None
     within = asked.replace("rent:", f"deadline: {run.days!r} d, rent:")
     assert crossopt.solve(within).value == run.value
+
+
+def test_a_run_of_which_failures_leave_nothing_takes_days_without_end() -> None:
+    failures = "{mean_time: 1 s, checkpoint: 10 min, restart: 10 min}"
+    run = crossopt.solve(f"kind: codesign\n{RUN.replace('devices: 8', f'devices: 8, failures: {failures}')}")
+    assert run.days == inf
 
 
 def test_an_answer_has_what_an_analyst_asks_for(run: crossopt.Answer) -> None:
